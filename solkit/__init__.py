@@ -1,0 +1,53 @@
+"""solkit: how near a GPU kernel is to the speed of light of its card, for every shape that matters."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solkit.declare.kernel import Kernel, Launch
+    from solkit.declare.operator import Arg, Array, Layout, Normal, Operator, Tolerance, Uniform
+    from solkit.errors import SolkitError
+    from solkit.model import Case, Step, Work
+
+__version__ = "0.1.0"
+
+# Names load on first use, so that `import solkit` costs nothing (the CLI starts with it).
+_HOMES = {
+    "Arg": "solkit.declare.operator",
+    "Array": "solkit.declare.operator",
+    "Case": "solkit.model",
+    "Kernel": "solkit.declare.kernel",
+    "Launch": "solkit.declare.kernel",
+    "Layout": "solkit.declare.operator",
+    "Normal": "solkit.declare.operator",
+    "Operator": "solkit.declare.operator",
+    "SolkitError": "solkit.errors",
+    "Step": "solkit.model",
+    "Tolerance": "solkit.declare.operator",
+    "Uniform": "solkit.declare.operator",
+    "Work": "solkit.model",
+}
+
+__all__ = [
+    "Arg",
+    "Array",
+    "Case",
+    "Kernel",
+    "Launch",
+    "Layout",
+    "Normal",
+    "Operator",
+    "SolkitError",
+    "Step",
+    "Tolerance",
+    "Uniform",
+    "Work",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # whatever the public name is
+    """Import a public name from its home module the first time it is asked for."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    message = f"module 'solkit' has no attribute {name!r}"
+    raise AttributeError(message)

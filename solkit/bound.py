@@ -1,0 +1,114 @@
+"""Roofs, and the least time a piece of work can take under one (DESIGN.md, section 2)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from solkit.gpu import Gpu
+from solkit.model import Bound, Ceilings, DramCeiling, Work
+
+NEAR_RIDGE_FRACTION = 0.10  # memory and compute time this close: say so
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """The limits a score is taken against.
+
+    `dram` is one bandwidth, or for the measured roof the curve of what streaming kernels reach.
+    """
+
+    name: str
+    dram_bytes_per_s: float
+    pipes_flop_per_s: Mapping[str, float]
+    dram_curve: tuple[DramCeiling, ...] = field(default=())
+
+
+def spec_roof(gpu: Gpu) -> Roof:
+    """Return the published limits of a card."""
+    return Roof("spec", gpu.dram_bytes_per_s, {name: pipe.flop_per_s for name, pipe in gpu.pipes.items()})
+
+
+def clock_roof(gpu: Gpu, sm_hz: float) -> Roof:
+    """Return the card's limits at the SM clock truly held; DRAM has a clock of its own."""
+    pipes = {name: gpu.sm_count * pipe.flop_per_clock_per_sm * sm_hz for name, pipe in gpu.pipes.items()}
+    return Roof("clock", gpu.dram_bytes_per_s, pipes)
+
+
+def hard_roof(gpu: Gpu) -> Roof:
+    """Return what physics allows: pin rate, and every pipe at the card's highest clock."""
+    pipes = {
+        name: max(pipe.flop_per_s, gpu.sm_count * pipe.flop_per_clock_per_sm * gpu.max_clock_hz)
+        for name, pipe in gpu.pipes.items()
+    }
+    pin = gpu.dram_pin_bytes_per_s or gpu.dram_published_bytes_per_s
+    return Roof("hard", pin, pipes)
+
+
+def measured_roof(ceilings: Ceilings) -> Roof:
+    """Return the limits measured on the device itself; the bandwidth is the best of all points."""
+    best = max((point.traffic_bytes / point.median_s for point in ceilings.dram), default=0.0)
+    pipes: dict[str, float] = {}
+    for ceiling in ceilings.pipes:
+        pipes[ceiling.pipe] = max(pipes.get(ceiling.pipe, 0.0), ceiling.flop / ceiling.median_s)
+    return Roof("measured", best, pipes, ceilings.dram)
+
+
+def bound(work: Work, roof: Roof) -> Bound:
+    """Return the least time `work` can take under `roof`.
+
+    memory_s = traffic / bandwidth (or the curve at this traffic and share of reads);
+    compute_s = exact flop / peak for each pipe; sol_s = the largest. A pipe the roof does not have
+    is left out: the caller skips such cases, or the roof never measured that pipe.
+    """
+    memory_s = _memory_s(work, roof)
+    compute_s = _times(work.flop, roof)
+    worst = max(compute_s, key=lambda pipe: compute_s[pipe], default=None)
+    worst_s = compute_s[worst] if worst is not None else 0.0
+    limiter = f"compute:{worst}" if worst_s > memory_s else "memory"
+    sol_s = max(memory_s, worst_s)
+    near = min(memory_s, worst_s) >= (1 - NEAR_RIDGE_FRACTION) * sol_s > 0
+    return Bound(memory_s, compute_s, sol_s, limiter, near, _times(work.estimated_flop, roof))
+
+
+def _times(flop: Mapping[str, int], roof: Roof) -> dict[str, float]:
+    peaks = roof.pipes_flop_per_s
+    return {pipe: count / peaks[pipe] for pipe, count in flop.items() if peaks.get(pipe)}
+
+
+def _memory_s(work: Work, roof: Roof) -> float:
+    if not roof.dram_curve or not work.traffic_bytes:
+        return work.traffic_bytes / roof.dram_bytes_per_s if roof.dram_bytes_per_s else 0.0
+    share = work.read_bytes / work.traffic_bytes
+    by_kind: dict[str, list[DramCeiling]] = {}
+    for point in roof.dram_curve:
+        by_kind.setdefault(point.kernel, []).append(point)
+    times = sorted(
+        (points[0].read_bytes / points[0].traffic_bytes, _curve_s(points, work.traffic_bytes))
+        for points in by_kind.values()
+    )
+    return _between(times, share)
+
+
+def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
+    """Return the time one kind of stream needs for `traffic_bytes`: log-log between its points.
+
+    Below the smallest point its time is a floor; above the largest its bandwidth goes on.
+    """
+    ordered = sorted(points, key=lambda point: point.traffic_bytes)
+    first, last = ordered[0], ordered[-1]
+    if traffic_bytes <= first.traffic_bytes:
+        return first.median_s
+    if traffic_bytes >= last.traffic_bytes:
+        return last.median_s * traffic_bytes / last.traffic_bytes
+    curve = [(math.log(point.traffic_bytes), math.log(point.median_s)) for point in ordered]
+    return math.exp(_between(curve, math.log(traffic_bytes)))
+
+
+def _between(curve: Sequence[tuple[float, float]], place: float) -> float:
+    """Interpolate linearly in a curve sorted by its first member; flat beyond its ends."""
+    if place <= curve[0][0]:
+        return curve[0][1]
+    for (left, left_value), (right, right_value) in zip(curve, curve[1:], strict=False):
+        if place <= right:
+            return left_value + (right_value - left_value) * (place - left) / (right - left)
+    return curve[-1][1]

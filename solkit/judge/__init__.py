@@ -1,0 +1,1 @@
+"""Outcomes become scores and verdicts: pure."""

@@ -1,0 +1,1 @@
+"""All effects: devices, workers, clocks."""

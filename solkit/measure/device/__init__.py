@@ -1,0 +1,1 @@
+"""One class a device; each library has one door."""

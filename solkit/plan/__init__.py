@@ -1,0 +1,1 @@
+"""Shapes, cards and declarations become jobs with bounds: pure, no device needed."""
