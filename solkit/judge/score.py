@@ -1,0 +1,161 @@
+"""Outcomes become scores: how near the speed of light, under which roof (DESIGN.md, section 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from solkit.bound import Roof, bound, clock_roof, hard_roof, measured_roof, spec_roof
+from solkit.gpu import Gpu
+from solkit.judge.regime import Regime, regime
+from solkit.model import Bound, CaseKey, Failed, Measured, Run, Skipped, Work
+from solkit.stats import spread
+
+RoofName = Literal["spec", "clock", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A measured case with every judgement on it. A ratio that can't be had is None, with the reason.
+
+    sol_score: sol_s / median_s under `roof` (spec; measured on a device without a spec file); empty
+    when the outcome is invalid, while raw_fraction keeps the ratio that was seen.
+    """
+
+    outcome: Measured
+    status: Literal["measured", "invalid"]
+    roof: RoofName
+    bound: Bound
+    median_s: float
+    low_s: float
+    high_s: float
+    raw_fraction: float
+    sol_score: float | None
+    sol_clock: float | None
+    sol_measured: float | None
+    above_published: bool
+    above_measured: bool
+    invalid_reason: str
+    fusion_gain: float | None
+    unfused_sol_s: float | None
+    regime: Regime
+    gap_score: float | None
+    gap_reason: str
+
+
+Judged = Scored | Failed | Skipped
+
+
+def score(run: Run, *, gpu: Gpu | None = None, baseline: str | None = None) -> tuple[Judged, ...]:
+    """Judge every outcome of a run, in its order.
+
+    gpu: another spec than the one recorded (a re-score). baseline: the kernel that gap scores are
+    taken against, where it was measured on the same operator, shape, dtype and params.
+    """
+    card = gpu or run.gpu
+    measured = measured_roof(run.ceilings) if run.ceilings else None
+    bases = {
+        outcome.case.group_key: _spread(outcome)[0]
+        for outcome in run.outcomes
+        if isinstance(outcome, Measured) and outcome.case.kernel == baseline
+    }
+    return tuple(
+        _scored(outcome, card, measured, bases, baseline) if isinstance(outcome, Measured) else outcome
+        for outcome in run.outcomes
+    )
+
+
+def _scored(
+    outcome: Measured, gpu: Gpu | None, measured: Roof | None, bases: dict[CaseKey, float], baseline: str | None
+) -> Scored:
+    median_s, low_s, high_s = _spread(outcome)
+    roof = spec_roof(gpu) if gpu else measured
+    limit = bound(outcome.work, roof) if roof else outcome.bound
+    raw = limit.sol_s / median_s
+    invalid = _faster_than_light(outcome, median_s, hard_roof(gpu), gpu) if gpu else ""
+    held_hz = outcome.clocks.sm_hz
+    sol_clock = bound(outcome.work, clock_roof(gpu, held_hz)).sol_s / median_s if gpu and held_hz else None
+    sol_measured = _measured_fraction(outcome.work, measured, median_s)
+    unfused_s = _unfused_s(outcome, roof)
+    gap, gap_reason = _gap(outcome, limit.sol_s, median_s, bases, baseline)
+    return Scored(
+        outcome=outcome,
+        status="invalid" if invalid else "measured",
+        roof="spec" if gpu else "measured",
+        bound=limit,
+        median_s=median_s,
+        low_s=low_s,
+        high_s=high_s,
+        raw_fraction=raw,
+        sol_score=None if invalid else raw,
+        sol_clock=None if invalid else sol_clock,
+        sol_measured=None if invalid else sol_measured,
+        above_published=gpu is not None and raw > 1 and not invalid,
+        above_measured=sol_measured is not None and sol_measured > 1 and not invalid,
+        invalid_reason=invalid,
+        fusion_gain=unfused_s / limit.sol_s if unfused_s and limit.sol_s else None,
+        unfused_sol_s=unfused_s,
+        regime=regime(median_s=median_s, floor_s=outcome.floor_s),
+        gap_score=gap,
+        gap_reason=gap_reason,
+    )
+
+
+def _spread(outcome: Measured) -> tuple[float, float, float]:
+    """Read the interval off the samples; a file with thinned samples keeps that of all of them."""
+    if len(outcome.times_s) == outcome.sample_count:
+        seen = spread(outcome.times_s)
+        return seen.median_s, seen.low_s, seen.high_s
+    return outcome.median_s, outcome.low_s, outcome.high_s
+
+
+def _faster_than_light(outcome: Measured, median_s: float, hard: Roof, gpu: Gpu) -> str:
+    """Return why a time is beyond the hard limit, or nothing. Exact counts only."""
+    work = outcome.work
+    certain_bytes = work.read_bytes + max(0, work.write_bytes - gpu.l2_bytes)
+    memory_s = certain_bytes / hard.dram_bytes_per_s
+    if outcome.cache == "cold" and memory_s > median_s:
+        return (
+            f"moved bytes at {memory_s / median_s:.2f} x the pin rate: data still in L2, a work model "
+            "that counts too much, or skipped work"
+        )
+    for pipe, compute_s in bound(Work(0, 0, work.flop), hard).compute_s.items():
+        if compute_s > median_s:
+            return (
+                f"{compute_s / median_s:.2f} x the {pipe} pipe at its highest clock: the roof of another "
+                "dtype, a work model that counts too much, or skipped work"
+            )
+    return ""
+
+
+def _measured_fraction(work: Work, measured: Roof | None, median_s: float) -> float | None:
+    """Return the score under the measured roof; None while a pipe it needs was never measured."""
+    if measured is None or any(pipe not in measured.pipes_flop_per_s for pipe in work.flop):
+        return None
+    return bound(work, measured).sol_s / median_s
+
+
+def _unfused_s(outcome: Measured, roof: Roof | None) -> float | None:
+    if not outcome.unfused or roof is None:
+        return None
+    return sum(bound(step.work, roof).sol_s for step in outcome.unfused)
+
+
+def _gap(
+    outcome: Measured, sol_s: float, median_s: float, bases: dict[CaseKey, float], baseline: str | None
+) -> tuple[float | None, str]:
+    """Return S = 1 / (1 + (T_k - T_sol) / (T_b - T_sol)), the SOL-ExecBench score, or why there is none."""
+    if baseline is None:
+        return None, "no baseline kernel was named"
+    base_s = bases.get(outcome.case.group_key)
+    if base_s is None:
+        return None, f"the baseline {baseline!r} was not measured here"
+    if base_s <= sol_s:
+        return None, "the baseline is at or above the speed of light"
+    if median_s < sol_s:
+        return None, "the kernel is above the speed of light"
+    return 1 / (1 + (median_s - sol_s) / (base_s - sol_s)), ""
+
+
+def valid(judged: Sequence[Judged]) -> list[Scored]:
+    """Return the cases that count: measured and not beyond the hard limit."""
+    return [item for item in judged if isinstance(item, Scored) and item.status == "measured"]
