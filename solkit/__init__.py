@@ -1,4 +1,4 @@
-"""solkit: how near a GPU kernel is to the speed of light of its card, for every shape that matters."""
+"""solkit: how near a GPU kernel is to the speed of light of its card, shape by shape."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

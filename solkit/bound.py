@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from solkit.gpu import Gpu
 from solkit.model import Bound, Ceilings, DramCeiling, Work
@@ -25,12 +26,16 @@ class Roof:
 
 def spec_roof(gpu: Gpu) -> Roof:
     """Return the published limits of a card."""
-    return Roof("spec", gpu.dram_bytes_per_s, {name: pipe.flop_per_s for name, pipe in gpu.pipes.items()})
+    return Roof(
+        "spec", gpu.dram_bytes_per_s, {name: pipe.flop_per_s for name, pipe in gpu.pipes.items()}
+    )
 
 
 def clock_roof(gpu: Gpu, sm_hz: float) -> Roof:
     """Return the card's limits at the SM clock truly held; DRAM has a clock of its own."""
-    pipes = {name: gpu.sm_count * pipe.flop_per_clock_per_sm * sm_hz for name, pipe in gpu.pipes.items()}
+    pipes = {
+        name: gpu.sm_count * pipe.flop_per_clock_per_sm * sm_hz for name, pipe in gpu.pipes.items()
+    }
     return Roof("clock", gpu.dram_bytes_per_s, pipes)
 
 
@@ -108,7 +113,7 @@ def _between(curve: Sequence[tuple[float, float]], place: float) -> float:
     """Interpolate linearly in a curve sorted by its first member; flat beyond its ends."""
     if place <= curve[0][0]:
         return curve[0][1]
-    for (left, left_value), (right, right_value) in zip(curve, curve[1:], strict=False):
+    for (left, left_value), (right, right_value) in pairwise(curve):
         if place <= right:
             return left_value + (right_value - left_value) * (place - left) / (right - left)
     return curve[-1][1]

@@ -1,4 +1,4 @@
-"""The number formats solkit knows: their width, their CUDA type and the pipe that multiplies them."""
+"""The number formats solkit knows: width, CUDA type, and the pipe that multiplies them."""
 
 from dataclasses import dataclass
 

@@ -83,6 +83,12 @@ class Gpu:
 
     dram_published_bytes_per_s: the data sheet; dram_pin_bytes_per_s: bus bits x data rate / 8.
     Scores use the lesser of both (`dram_bytes_per_s`).
+    memory_clock_hz: as NVML counts it, half the data rate: pin = 2 x clock x bus bits / 8.
+    pci_ids: PCI device ids in upper-case hex, with `:SUBSYSTEM` where the device id alone is not enough.
+    family, family_default: the short name that several cards share, and which of them it means.
+    segment: market segment, which sets rates on the same die (GeForce halves fp32 accumulation).
+    dram_shared: the memory is the CPU's too, so what a driver reports of its size varies.
+    reasons: why a rule of `solkit gpus lint` does not hold here, keyed by field or rule.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -98,9 +104,12 @@ class Gpu:
     pipes: dict[str, Pipe]
     sources: dict[str, Source]
     family: str = ""
+    family_default: bool = False
+    segment: Literal["data_center", "professional", "geforce", "embedded", "export"] = "data_center"
     aliases: tuple[str, ...] = ()
     pci_ids: tuple[str, ...] = ()
     ecc: bool = False
+    dram_shared: bool = False
     base_clock_hz: float | None = None
     boost_clock_hz: float | None = None
     memory_clock_hz: float | None = None

@@ -48,7 +48,9 @@ class Case:
     @property
     def shape_text(self) -> str:
         """Shape and params as people and CSV files read them: `M=1;N=2;weight=kn`."""
-        return ";".join(f"{name}={value}" for name, value in (*self.shape.items(), *sorted(self.params.items())))
+        return ";".join(
+            f"{name}={value}" for name, value in (*self.shape.items(), *sorted(self.params.items()))
+        )
 
     def __str__(self) -> str:
         """Write the case in one line."""

@@ -1,4 +1,4 @@
-"""Where the data folders (kernels, hardware_specs, reports) are: in the wheel, or in the checkout."""
+"""Where the data folders (kernels, hardware_specs, reports) are: in the wheel or the checkout."""
 
 from functools import cache
 from pathlib import Path

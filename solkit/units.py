@@ -11,7 +11,7 @@ _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def digits(value: float, significant: int = 3) -> str:
-    """Write a number with so many significant digits and no exponent: 1234 -> '1234', 0.5 -> '0.500'."""
+    """Write a number with so many significant digits, no exponent: 0.5 -> '0.500'."""
     if not math.isfinite(value):
         return str(value)
     if value == 0:

@@ -11,8 +11,11 @@ from typing import Protocol
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
-from solkit.errors import SolkitError
+from solkit.errors import BadInput, SolkitError, unknown
+from solkit.gpu import PIPES
 from solkit.model import Case, Param, Step, Work
+
+MOST_COUNT = 2**63  # what a run file can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,9 @@ class LocalCatalog:
         """Return the facts of each case, in order."""
         return [
             case_facts(
-                self.registry.operators[case.operator], self.registry.kernels[case.operator, case.kernel], case
+                self.registry.operators[case.operator],
+                self.registry.kernels[case.operator, case.kernel],
+                case,
             )
             for case in cases
         ]
@@ -115,9 +120,38 @@ def case_facts(operator: Operator, kernel: Kernel, case: Case) -> CaseFacts:
     try:
         buffers = sum(arg.nbytes(case) for arg in operator.args)
         buffers += sum(kernel.workspace(case).values()) if kernel.workspace else 0
-        unfused = operator.unfused(case) if operator.unfused else ()
-        return CaseFacts(operator.work(case), tuple(unfused), buffers, kernel.refusal(case))
+        unfused = tuple(operator.unfused(case)) if operator.unfused else ()
+        work = operator.work(case)
+        for each in (work, *(step.work for step in unfused)):
+            _check_work(each, operator)
+        return CaseFacts(work, unfused, buffers, kernel.refusal(case))
     except SolkitError as error:
         return CaseFacts(Work(0, 0), (), 0, problem=f"{error.message} {error.remedy}".strip())
     except Exception as error:  # noqa: BLE001  # an author's function may raise anything: it costs this case only
-        return CaseFacts(Work(0, 0), (), 0, problem=f"describing it raised {type(error).__name__}: {error}")
+        return CaseFacts(
+            Work(0, 0), (), 0, problem=f"describing it raised {type(error).__name__}: {error}"
+        )
+
+
+def _check_work(work: Work, operator: Operator) -> None:
+    """Refuse a work model whose counts are no counts, or whose pipes nobody has."""
+    if not isinstance(work, Work):
+        raise BadInput(
+            f"the work model of {operator.name!r} returned {type(work).__name__}, not Work"
+        )
+    counts = {
+        "read_bytes": work.read_bytes,
+        "write_bytes": work.write_bytes,
+        **work.flop,
+        **work.estimated_flop,
+    }
+    for name, value in counts.items():
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_COUNT:
+            raise BadInput(
+                f"the work model of {operator.name!r} counts {name} as {value!r}, no whole number"
+            )
+    for pipe in (*work.flop, *work.estimated_flop):
+        if pipe not in PIPES:
+            raise unknown("pipe", pipe, PIPES, where=f"the work model of {operator.name!r}")
+    if not work.traffic_bytes:
+        raise BadInput(f"the work model of {operator.name!r} moves no bytes")

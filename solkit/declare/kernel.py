@@ -57,7 +57,7 @@ class Kernel:
         cuda = bool(self.source) and self.launches is not None
         if cuda == (self.function is not None):
             raise BadInput(
-                f"kernel {self.name!r}: give either source and launches (CUDA) or function (Python)",
+                f"kernel {self.name!r}: give source and launches (CUDA), or function (Python)",
                 remedy="see docs/write-a-kernel.md",
             )
 

@@ -1,7 +1,7 @@
-"""An operator: what is computed, from which arguments, how much work it is, and when it is right."""
+"""An operator: what is computed, from which arguments, how much work it is, when it is right."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ Role = Literal["in", "out", "inout"]
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Normally distributed values; with `fan_in`, std is divided by the square root of that axis."""
+    """Normally distributed values; with `fan_in`, std is divided by the root of that axis."""
 
     std: float = 1.0
     fan_in: str = ""
@@ -122,9 +122,11 @@ class Operator:
 
     def __post_init__(self) -> None:
         """Refuse a declaration that can't work, naming what is wrong with it."""
-        problem = self._problem()
+        problem = next(self._problems(), "")
         if problem:
-            raise BadInput(f"operator {self.name!r}: {problem}", remedy="see docs/write-a-kernel.md")
+            raise BadInput(
+                f"operator {self.name!r}: {problem}", remedy="see docs/write-a-kernel.md"
+            )
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -141,27 +143,59 @@ class Operator:
         """The arguments that are written, in-place ones included."""
         return tuple(arg for arg in self.args if arg.role != "in")
 
+    @property
+    def reference_params(self) -> tuple[str, ...]:
+        """The params that the reference asks for by name."""
+        taken = inspect.signature(self.reference).parameters
+        return tuple(name for name in self.params if name in taken)
+
     def tolerance_for(self, dtype: str) -> Tolerance:
         """Return this operator's tolerance for a dtype, else the dtype's own."""
         return self.tolerance.get(dtype, DEFAULT_TOLERANCE[dtype])
 
-    def _problem(self) -> str:
+    def _problems(self) -> Iterator[str]:
+        wrong = [arg for arg in self.args if not isinstance(arg, Arg)]
+        if wrong:
+            yield f"args holds {wrong[0]!r}, which is no Arg"
+            return
         names = [arg.name for arg in self.args]
         if not self.outputs:
-            return "no argument has the role 'out' or 'inout'"
+            yield "no argument has the role 'out' or 'inout'"
         if len(set(names)) < len(names):
-            return f"two arguments share a name: {', '.join(names)}"
-        for arg in self.args:
-            if arg.dtype is not None and arg.dtype not in DTYPES:
-                return f"argument {arg.name!r} has the unknown dtype {arg.dtype!r} (known: {', '.join(DTYPES)})"
-            if arg.layout and arg.layout.param not in self.params:
-                return f"argument {arg.name!r} is laid out by the param {arg.layout.param!r}, which is not declared"
-        try:
-            taken = inspect.signature(self.reference).parameters
-        except (TypeError, ValueError):
-            return "its reference is not a function"
+            yield f"two arguments share a name: {', '.join(names)}"
+        yield from (problem for arg in self.args for problem in _arg_problems(arg, self.params))
+        unknown = [axis for axis in self.independent if axis not in self.axes]
+        if unknown:
+            yield f"independent names {unknown[0]!r}, which is no axis of an argument"
+        if not callable(self.reference):
+            yield "its reference is not a function"
+            return
+        taken = inspect.signature(self.reference).parameters
         missing = [arg.name for arg in self.inputs if arg.name not in taken]
         if missing:
-            return f"its reference does not take the input {missing[0]!r} (it takes: {', '.join(taken)})"
-        extra = [name for name in taken if name not in names and name not in self.params]
-        return f"its reference takes {extra[0]!r}, which is no input and no param" if extra else ""
+            has = ", ".join(taken)
+            yield f"its reference does not take the input {missing[0]!r} (it takes: {has})"
+        inputs = {arg.name for arg in self.inputs}
+        extra = [name for name in taken if name not in inputs and name not in self.params]
+        if extra:
+            yield f"its reference takes {extra[0]!r}, which is no input and no param"
+
+
+def _arg_problems(arg: Arg, params: Mapping[str, tuple[Param, ...]]) -> Iterator[str]:
+    if arg.role not in ("in", "out", "inout"):
+        yield f"argument {arg.name!r} has the role {arg.role!r} (known: in, out, inout)"
+    if arg.dtype is not None and arg.dtype not in DTYPES:
+        known = ", ".join(DTYPES)
+        yield f"argument {arg.name!r} has the unknown dtype {arg.dtype!r} (known: {known})"
+    if arg.layout is None:
+        return
+    if arg.layout.param not in params:
+        yield f"argument {arg.name!r} is laid out by {arg.layout.param!r}, which is no param"
+        return
+    for value in params[arg.layout.param]:
+        stored = arg.layout.axes.get(str(value), "").split()
+        if sorted(stored) != sorted(arg.axis_names):
+            yield (
+                f"argument {arg.name!r} has the axes {arg.axes!r}, but its layout for "
+                f"{arg.layout.param}={value} is {' '.join(stored)!r}"
+            )

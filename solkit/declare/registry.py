@@ -52,18 +52,25 @@ class Registry:
                 reference = reference_kernel(known)
                 self.kernels.setdefault((known.name, reference.name), reference)
             elif kernel.operator not in self.operators:
-                raise unknown(f"operator of kernel {kernel.name!r}:", kernel.operator, self.operators, where=where)
+                raise unknown(
+                    f"operator of kernel {kernel.name!r}:",
+                    kernel.operator,
+                    self.operators,
+                    where=where,
+                )
             key = (kernel.operator_name, kernel.name)
             if self.kernels.setdefault(key, kernel) is not kernel:
                 raise BadInput(
-                    f"{where}: the kernel {kernel.name!r} of {kernel.operator_name!r} is declared already",
+                    f"{where}: {kernel.operator_name!r} has a kernel {kernel.name!r} already",
                     remedy="give it another name",
                 )
 
     def kernel_names(self, operator: str, device: str) -> tuple[str, ...]:
         """Return the kernels of an operator that run on a kind of device, in the order declared."""
         return tuple(
-            name for (owner, name), kernel in self.kernels.items() if owner == operator and kernel.device == device
+            name
+            for (owner, name), kernel in self.kernels.items()
+            if owner == operator and kernel.device == device
         )
 
 
@@ -82,7 +89,9 @@ def reference_kernel(operator: Operator) -> Kernel:
 def _writes_outputs(operator: Operator) -> Callable[..., None]:
     def run(**values: Any) -> None:  # noqa: ANN401  # arrays and params by name
         outputs = {arg.name for arg in operator.args if arg.role == "out"}
-        results = operator.reference(**{name: value for name, value in values.items() if name not in outputs})
+        results = operator.reference(
+            **{name: value for name, value in values.items() if name not in outputs}
+        )
         if len(operator.outputs) == 1:
             results = (results,)
         for arg, result in zip(operator.outputs, results, strict=True):
@@ -99,11 +108,15 @@ def load(path: Path) -> list[Operator | Kernel]:
             raise BadInput(f"{path}: no .py file in it declares an Operator or a Kernel")
         return found
     if not path.is_file():
-        raise BadInput(f"{path}: no such file or folder", remedy="--load takes a .py file or a folder of them")
+        raise BadInput(
+            f"{path}: no such file or folder", remedy="--load takes a .py file or a folder of them"
+        )
     name = f"solkit_loaded_{path.stem}_{sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise BadInput(f"{path}: is no Python file", remedy="--load takes a .py file or a folder of them")
+        raise BadInput(
+            f"{path}: is no Python file", remedy="--load takes a .py file or a folder of them"
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -134,7 +147,8 @@ def _declared(values: Iterable[object], path: Path) -> list[Operator | Kernel]:
         found += [item for item in items if isinstance(item, (Operator, Kernel))]
     unique = list({id(item): item for item in found}.values())
     return [
-        replace(item, folder=path.resolve().parent) if isinstance(item, Kernel) else item for item in unique
+        replace(item, folder=path.resolve().parent) if isinstance(item, Kernel) else item
+        for item in unique
     ]
 
 

@@ -15,7 +15,7 @@ RoofName = Literal["spec", "clock", "measured"]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A measured case with every judgement on it. A ratio that can't be had is None, with the reason.
+    """A measured case with every judgement on it; a ratio that can't be had is None.
 
     sol_score: sol_s / median_s under `roof` (spec; measured on a device without a spec file); empty
     when the outcome is invalid, while raw_fraction keeps the ratio that was seen.
@@ -59,13 +59,19 @@ def score(run: Run, *, gpu: Gpu | None = None, baseline: str | None = None) -> t
         if isinstance(outcome, Measured) and outcome.case.kernel == baseline
     }
     return tuple(
-        _scored(outcome, card, measured, bases, baseline) if isinstance(outcome, Measured) else outcome
+        _scored(outcome, card, measured, bases, baseline)
+        if isinstance(outcome, Measured)
+        else outcome
         for outcome in run.outcomes
     )
 
 
 def _scored(
-    outcome: Measured, gpu: Gpu | None, measured: Roof | None, bases: dict[CaseKey, float], baseline: str | None
+    outcome: Measured,
+    gpu: Gpu | None,
+    measured: Roof | None,
+    bases: dict[CaseKey, float],
+    baseline: str | None,
 ) -> Scored:
     median_s, low_s, high_s = _spread(outcome)
     roof = spec_roof(gpu) if gpu else measured
@@ -73,7 +79,9 @@ def _scored(
     raw = limit.sol_s / median_s
     invalid = _faster_than_light(outcome, median_s, hard_roof(gpu), gpu) if gpu else ""
     held_hz = outcome.clocks.sm_hz
-    sol_clock = bound(outcome.work, clock_roof(gpu, held_hz)).sol_s / median_s if gpu and held_hz else None
+    sol_clock = (
+        bound(outcome.work, clock_roof(gpu, held_hz)).sol_s / median_s if gpu and held_hz else None
+    )
     sol_measured = _measured_fraction(outcome.work, measured, median_s)
     unfused_s = _unfused_s(outcome, roof)
     gap, gap_reason = _gap(outcome, limit.sol_s, median_s, bases, baseline)
@@ -115,14 +123,14 @@ def _faster_than_light(outcome: Measured, median_s: float, hard: Roof, gpu: Gpu)
     memory_s = certain_bytes / hard.dram_bytes_per_s
     if outcome.cache == "cold" and memory_s > median_s:
         return (
-            f"moved bytes at {memory_s / median_s:.2f} x the pin rate: data still in L2, a work model "
-            "that counts too much, or skipped work"
+            f"moved bytes at {memory_s / median_s:.2f} x the pin rate: data still in L2, a work "
+            "model that counts too much, or skipped work"
         )
     for pipe, compute_s in bound(Work(0, 0, work.flop), hard).compute_s.items():
         if compute_s > median_s:
             return (
-                f"{compute_s / median_s:.2f} x the {pipe} pipe at its highest clock: the roof of another "
-                "dtype, a work model that counts too much, or skipped work"
+                f"{compute_s / median_s:.2f} x the {pipe} pipe at its highest clock: the roof of "
+                "another dtype, a work model that counts too much, or skipped work"
             )
     return ""
 
@@ -141,9 +149,16 @@ def _unfused_s(outcome: Measured, roof: Roof | None) -> float | None:
 
 
 def _gap(
-    outcome: Measured, sol_s: float, median_s: float, bases: dict[CaseKey, float], baseline: str | None
+    outcome: Measured,
+    sol_s: float,
+    median_s: float,
+    bases: dict[CaseKey, float],
+    baseline: str | None,
 ) -> tuple[float | None, str]:
-    """Return S = 1 / (1 + (T_k - T_sol) / (T_b - T_sol)), the SOL-ExecBench score, or why there is none."""
+    """Return S = 1 / (1 + (T_k - T_sol) / (T_b - T_sol)), or why there is none.
+
+    The definition is SOL-ExecBench's (T_k: the kernel, T_b: the baseline, T_sol: the bound).
+    """
     if baseline is None:
         return None, "no baseline kernel was named"
     base_s = bases.get(outcome.case.group_key)

@@ -1,0 +1,335 @@
+"""The bench: the parent's side of measuring. A worker may die; no outcome is lost with it."""
+
+import contextlib
+import json
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from solkit.declare.catalog import CaseFacts, Catalog, KernelInfo, LocalCatalog, OperatorInfo
+from solkit.declare.registry import bundled
+from solkit.errors import BadInput, NoDevice, SolkitError
+from solkit.measure.protocol import STAGE_LIMIT_S, line, plain, typed
+from solkit.measure.remedies import remedy_for
+from solkit.model import Case, Ceilings, Failed, Outcome, Stage
+from solkit.plan.jobs import Job
+
+OnCase = Callable[[Case | None, str], None]
+_TAIL_BYTES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The device to measure on, the inputs' seed, a case's time budget, the files to load."""
+
+    device: Literal["cuda", "cpu"] = "cpu"
+    index: int = 0
+    seed: int = 0
+    loads: tuple[Path, ...] = ()
+    budget_s: float = 0.5
+
+
+class WorkerDied(Exception):  # what became of the worker
+    """The worker ended, hung or lost its device: at which job and stage, and what was said."""
+
+    def __init__(self, index: int, stage: str, message: str) -> None:
+        super().__init__(message)
+        self.index, self.stage, self.message = index, stage, message
+
+
+class Bench:
+    """Measures groups of jobs in a worker process; a context manager.
+
+    Declarations from `settings.loads` are loaded and described by the worker alone.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._process: _Process | None = None
+        self._opened: dict[str, Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The bundled declarations and the loaded ones."""
+        if not self.settings.loads:
+            return LocalCatalog(bundled())
+        answer = self._loaded().answer
+        return _WorkerCatalog(
+            self,
+            {info.name: info for info in typed(list[OperatorInfo], answer["operators"])},
+            tuple(typed(list[KernelInfo], answer["kernels"])),
+        )
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of what measures and compiles."""
+        return dict(self._open()["versions"])
+
+    @property
+    def method(self) -> str:
+        """How times are taken."""
+        return str(self._open()["method"])
+
+    @property
+    def cache(self) -> str:
+        """The cache state that calls are timed in."""
+        return str(self._open()["cache"])
+
+    @property
+    def floor_s(self) -> float:
+        """What the method reads on an empty call."""
+        return float(self._open()["floor_s"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the run should know of the bench."""
+        return tuple(self._open()["notes"])
+
+    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
+        """Have the worker describe cases of loaded declarations."""
+        process = self._loaded()
+        facts: list[CaseFacts] = typed(
+            list[CaseFacts],
+            process.ask({"do": "describe", "cases": plain(list(cases), list[Case])}),
+        )
+        return facts
+
+    def ceilings(self) -> Ceilings:
+        """Measure the roof of the device."""
+        self._open()
+        found: Ceilings = typed(Ceilings, self._loaded().ask({"do": "ceilings"}))
+        return found
+
+    def measure(self, groups: Sequence[Sequence[Job]], on_case: OnCase) -> Iterator[list[Outcome]]:
+        """Yield the outcomes of each group as it ends; on_case hears what is being worked on."""
+        self._compile([job for jobs in groups for job in jobs], on_case)
+        for jobs in groups:
+            yield self._group(list(jobs), on_case)
+
+    def _compile(self, jobs: list[Job], on_case: OnCase) -> None:
+        """Compile everything ahead; a compiler that takes the worker down says so case by case."""
+
+        def heard(index: int, stage: str) -> None:
+            on_case(jobs[index].case if 0 <= index < len(jobs) else None, stage)
+
+        self._open()
+        try:
+            self._loaded().ask({"do": "compile", "jobs": plain(jobs, list[Job])}, heard)
+        except WorkerDied:
+            self._stop()
+
+    def _group(self, jobs: list[Job], on_case: OnCase) -> list[Outcome]:
+        """Measure a group; a case that takes the worker down is recorded, the rest starts again."""
+        outcomes: dict[int, Outcome] = {}
+        while len(outcomes) < len(jobs):
+            waiting = [index for index in range(len(jobs)) if index not in outcomes]
+
+            def heard(place: int, stage: str, waiting: list[int] = waiting) -> None:
+                on_case(jobs[waiting[place]].case, stage)
+
+            message = {
+                "do": "measure",
+                "jobs": plain([jobs[index] for index in waiting], list[Job]),
+            }
+            try:
+                self._open()
+                found = typed(list[Outcome], self._loaded().ask(message, heard))
+                outcomes.update(zip(waiting, found, strict=True))
+            except WorkerDied as died:
+                self._stop()
+                guilty = waiting[died.index] if 0 <= died.index < len(waiting) else waiting[0]
+                outcomes[guilty] = _failed(jobs[guilty].case, died.stage, died.message)
+            except SolkitError as error:
+                for index in waiting:
+                    outcomes[index] = Failed(
+                        jobs[index].case, "worker", error.message, error.remedy
+                    )
+        return [outcomes[index] for index in range(len(jobs))]
+
+    def _loaded(self) -> "_Process":
+        if self._process is None:
+            self._process = _Process()
+            paths = [str(path) for path in self.settings.loads]
+            try:
+                self._process.answer = self._process.ask({"do": "load", "paths": paths})
+            except WorkerDied as died:
+                self._stop()
+                raise BadInput(
+                    f"loading the declarations ended the worker: {died.message}",
+                    remedy="import the --load files by themselves to see why",
+                ) from died
+            except SolkitError:
+                self._stop()
+                raise
+        return self._process
+
+    def _open(self) -> dict[str, Any]:
+        process = self._loaded()
+        if not process.device_open:
+            chosen = self.settings
+            message = {
+                "do": "open",
+                "device": chosen.device,
+                "index": chosen.index,
+                "seed": chosen.seed,
+                "budget_s": chosen.budget_s,
+            }
+            try:
+                self._opened = process.ask(message)
+            except WorkerDied as died:
+                self._stop()
+                raise NoDevice(
+                    f"opening the device ended the worker: {died.message}",
+                    remedy=remedy_for(died.message, "run: solkit doctor"),
+                ) from died
+            process.device_open = True
+        if self._opened is None:
+            raise NoDevice("the device did not open", remedy="run: solkit doctor")
+        return self._opened
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+
+class _WorkerCatalog:
+    """A catalog whose declarations live in the worker."""
+
+    def __init__(
+        self, bench: Bench, operators: dict[str, OperatorInfo], kernels: tuple[KernelInfo, ...]
+    ) -> None:
+        self._bench = bench
+        self.operators = operators
+        self.kernels = kernels
+
+    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
+        """Have the worker describe the cases."""
+        return self._bench.describe(cases)
+
+
+class _Process:
+    """One worker process, its pipes, and the last thing it said it was doing."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+        self.device_open = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "solkit.measure.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def ask(
+        self, message: dict[str, Any], on_case: Callable[[int, str], None] | None = None
+    ) -> Any:  # noqa: ANN401  # JSON
+        """Send a command and return its payload; WorkerDied when it ends or takes too long."""
+        index, stage = 0, "worker"
+        try:
+            self._send(message)
+            while True:
+                reply = self._next(index, stage)
+                if "at" in reply:
+                    index, stage = int(reply["at"]), str(reply["stage"])
+                    if on_case is not None:
+                        on_case(index, stage)
+                elif "lost" in reply:
+                    lost = reply["lost"]
+                    raise WorkerDied(int(lost["at"]), lost["stage"], lost["message"])
+                elif "error" in reply:
+                    raise _error(reply["error"])
+                else:
+                    return reply["done"]
+        except BrokenPipeError as error:
+            raise WorkerDied(index, stage, self._last_words()) from error
+
+    def stop(self) -> None:
+        """End the process, by force if need be."""
+        if self._popen.stdin:
+            with contextlib.suppress(BrokenPipeError):  # it may be gone already
+                self._popen.stdin.close()
+        try:
+            self._popen.wait(timeout=2 if self._popen.poll() is None else 0.1)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        self._errors.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._popen.stdin is None:
+            raise BrokenPipeError
+        self._popen.stdin.write(line(message))
+        self._popen.stdin.flush()
+
+    def _next(self, index: int, stage: str) -> dict[str, Any]:
+        limit_s = STAGE_LIMIT_S.get(stage, STAGE_LIMIT_S["worker"])
+        try:
+            raw = self._lines.get(timeout=limit_s)
+        except queue.Empty as error:
+            self._popen.kill()
+            raise WorkerDied(
+                index, stage, f"it did not finish within {limit_s:g} s and was stopped"
+            ) from error
+        if not raw:
+            raise WorkerDied(index, stage, self._last_words())
+        reply: dict[str, Any] = json.loads(raw)
+        return reply
+
+    def _read(self) -> None:
+        if self._popen.stdout is not None:
+            for raw in self._popen.stdout:
+                self._lines.put(raw)
+        self._lines.put(b"")
+
+    def _last_words(self) -> str:
+        try:
+            code = self._popen.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            code = self._popen.wait()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        self._errors.seek(0, 2)
+        self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))
+        tail = self._errors.read().decode("utf-8", "replace").strip()
+        return f"the worker ended with {how}" + (f"; it said: {tail}" if tail else "")
+
+
+def _error(said: dict[str, Any]) -> SolkitError:
+    kind = NoDevice if said.get("exit") == NoDevice.exit_code else BadInput
+    return kind(str(said["message"]), remedy=str(said["remedy"]))
+
+
+def _failed(case: Case, stage: str, message: str) -> Failed:
+    known: dict[str, Stage] = {
+        name: name for name in ("describe", "compile", "allocate", "launch", "check", "time")
+    }
+    return Failed(
+        case,
+        known.get(stage, "worker"),
+        message,
+        remedy_for(message, "run the case alone under compute-sanitizer"),
+    )

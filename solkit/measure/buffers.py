@@ -1,0 +1,88 @@
+"""Buffer sets: cold means that inputs come from memory, so calls rotate over many sets."""
+
+import math
+from dataclasses import dataclass
+
+from solkit.declare.operator import Array, Operator
+from solkit.errors import NoDevice
+from solkit.measure.device.base import Device
+from solkit.model import Case
+from solkit.units import capacity
+
+CACHE_MULTIPLE = {"cuda": 3.0, "cpu": 2.0}  # sets total this many last-level caches
+MOST_SETS = 4096
+MEMORY_FRACTION = 0.5
+
+
+def set_count(*, footprint_bytes: int, cache_bytes: int, free_bytes: int, multiple: float) -> int:
+    """Return how many sets make every read a cold one; 2 or more where memory has the room."""
+    wanted = max(2, math.ceil(multiple * cache_bytes / max(footprint_bytes, 1)))
+    room = int(MEMORY_FRACTION * free_bytes / max(footprint_bytes, 1))
+    return max(1, min(wanted, room, MOST_SETS))
+
+
+def cache_label(*, footprint_bytes: int, cache_bytes: int, sets: int, multiple: float) -> str:
+    """Return `cold` when the other sets displace a set before its turn comes again."""
+    enough_bytes = (multiple - 1) * cache_bytes
+    return "cold" if sets * footprint_bytes >= enough_bytes else "unknown"
+
+
+@dataclass(slots=True)
+class BufferSets:
+    """The arrays of every argument, `count` times over, handed out in turn."""
+
+    operator: Operator
+    arrays: dict[str, list[Array]]
+    pristine: dict[str, Array]
+    count: int
+    cache: str
+    _next: int = 0
+
+    def take(self) -> int:
+        """Return the number of the next set in the rotation."""
+        self._next = (self._next + 1) % self.count
+        return self._next
+
+    def buffers(self, number: int) -> dict[str, Array]:
+        """Return one set: an array for every argument."""
+        return {name: copies[number] for name, copies in self.arrays.items()}
+
+    def restore(self, device: Device) -> None:
+        """Give in-place arguments their first values back, in every set."""
+        for name, source in self.pristine.items():
+            for target in self.arrays[name]:
+                device.copy(source, target)
+
+    def poison(self, device: Device, number: int) -> None:
+        """Fill the outputs of a set with NaN, so that what a kernel doesn't write shows."""
+        for arg in self.operator.args:
+            if arg.role == "out":
+                device.poison(self.arrays[arg.name][number])
+
+
+def make(device: Device, operator: Operator, case: Case, seed: int) -> BufferSets:
+    """Allocate the sets of a case; NoDevice when not even one fits."""
+    footprint = sum(arg.nbytes(case) for arg in operator.args)
+    free = device.free_bytes()
+    if footprint > free:
+        raise NoDevice(
+            f"{case}: its buffers need {capacity(footprint)}, and {capacity(free)} are free",
+            remedy="take a smaller shape, or free memory on the device",
+        )
+    multiple = CACHE_MULTIPLE[device.kind]
+    count = set_count(
+        footprint_bytes=footprint,
+        cache_bytes=device.cache_bytes,
+        free_bytes=free,
+        multiple=multiple,
+    )
+    arrays = {arg.name: device.allocate(arg, case, count, seed) for arg in operator.args}
+    pristine = {
+        arg.name: device.allocate(arg, case, 1, seed)[0]
+        for arg in operator.args
+        if arg.role == "inout"
+    }
+    label = cache_label(
+        footprint_bytes=footprint, cache_bytes=device.cache_bytes, sets=count, multiple=multiple
+    )
+    return BufferSets(operator, arrays, pristine, count, label)

@@ -1,0 +1,1 @@
+"""The CUDA device; CuPy is imported in this folder alone."""

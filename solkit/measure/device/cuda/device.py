@@ -1,0 +1,267 @@
+"""The CUDA device: CuPy for memory, launches and events. CuPy is imported in this folder alone.
+
+Everything runs on the default stream, which Python callables (CuPy, torch, Triton) use as well.
+"""
+
+import functools
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import cupy as cp
+import numpy as np
+from cupy.cuda import driver
+from cupy.cuda.function import Module
+
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Arg, Array, Normal, Operator
+from solkit.dtypes import DTYPES
+from solkit.errors import NoDevice
+from solkit.measure.device import nvrtc
+from solkit.measure.device.base import Call, DeviceLost, Program, Sample
+from solkit.measure.device.cuda import program
+from solkit.measure.device.cuda.stopwatch import Stopwatch
+from solkit.measure.device.nvml import Nvml
+from solkit.measure.remedies import kills_context
+from solkit.model import Case, Clocks
+
+# bf16 travels as its 16 bits: NumPy has no such type, and nothing here computes with it.
+_NUMPY = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": np.uint16}
+_CTYPES = [DTYPES[name].ctype for name in _NUMPY]
+_FILLS = ("fill_normal", "fill_uniform", "fill_nan", "count_nan")
+_ALIGN_BYTES = 512
+_MOST_COMPILERS = 8
+# The newest instructions of a Hopper or Blackwell part belong to its architecture-specific target.
+_SPECIFIC = {
+    90: "sm_90a",
+    100: "sm_100a",
+    103: "sm_103a",
+    110: "sm_110a",
+    120: "sm_120a",
+    121: "sm_121a",
+}
+
+
+class CudaDevice:
+    """One CUDA device. Cold means rotation over buffer sets of three times the L2."""
+
+    kind = "cuda"
+    cache = "cold"
+
+    def __init__(self, index: int) -> None:
+        try:
+            self._device = cp.cuda.Device(index)
+            self._device.use()
+            self._attributes = self._device.attributes
+            properties = cp.cuda.runtime.getDeviceProperties(index)
+        except Exception as error:
+            raise NoDevice(
+                f"CUDA device {index} can't be used: {error}", remedy="run: solkit doctor"
+            ) from error
+        self.index = index
+        self.compute_capability = int(self._device.compute_capability)
+        self._uuid = _uuid_text(properties["uuid"])
+        self._sm_count = int(properties["multiProcessorCount"])
+        self._instruments = self._load_instruments()
+        self._stopwatch = Stopwatch(
+            delay=self._instruments["delay"],
+            stamp=self._instruments["stamp"],
+            sm_count=self._sm_count,
+        )
+        self._nvml: Nvml | None = None
+
+    @property
+    def method(self) -> str:
+        """The name of the way times are taken."""
+        return self._stopwatch.method
+
+    @property
+    def arch(self) -> str:
+        """The compiler target of this device."""
+        return _SPECIFIC.get(self.compute_capability, f"sm_{self.compute_capability}")
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the L2."""
+        return int(self._attributes["L2CacheSize"])
+
+    @property
+    def tick_s(self) -> float:
+        """The finest step of the method's clock."""
+        return self._stopwatch.tick_s
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of CuPy, the CUDA runtime, the driver and NVRTC."""
+        return {
+            "cupy": cp.__version__,
+            "cuda_runtime": _dotted(cp.cuda.runtime.runtimeGetVersion()),
+            "cuda_driver": _dotted(cp.cuda.runtime.driverGetVersion()),
+            "nvrtc": nvrtc.version(),
+            "numpy": np.__version__,
+        }
+
+    def free_bytes(self) -> int:
+        """Return what cudaMalloc can still give, the pool's own unused memory included."""
+        self.release()
+        return int(cp.cuda.runtime.memGetInfo()[0])
+
+    def prepare(self, kernel: Kernel, operator: Operator, case: Case, include: Path) -> Program:
+        """Compile (or take from the cache) and load a kernel for one case."""
+        limit = int(self._attributes["MaxSharedMemoryPerBlockOptin"])
+        return program.prepare(
+            kernel, operator, case, arch=self.arch, include=include, shared_limit_bytes=limit
+        )
+
+    def compile_ahead(
+        self, pairs: Sequence[tuple[Kernel, Case]], include: Path, done: Callable[[int], None]
+    ) -> None:
+        """Fill the cache of compiled code, one compiler process a core (eight at most)."""
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+        with ThreadPoolExecutor(min(cores, _MOST_COMPILERS)) as pool:
+            waiting = {
+                pool.submit(program.compile_quietly, kernel, case, self.arch, include): index
+                for index, (kernel, case) in enumerate(pairs)
+                if kernel.function is None
+            }
+            for future in as_completed(waiting):
+                future.result()
+                done(waiting[future])
+
+    def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> list[Array]:
+        """Return `set_count` copies in one arena: the same random values in each, outputs NaN."""
+        dtype = arg.dtype_of(case)
+        shape = arg.stored_shape(case)
+        count = math.prod(shape)
+        stride = -(-count * DTYPES[dtype].item_bytes // _ALIGN_BYTES) * _ALIGN_BYTES
+        arena = cp.empty(set_count * stride, dtype=cp.uint8)
+        first = arena[: count * DTYPES[dtype].item_bytes].view(_NUMPY[dtype])
+        if arg.role == "out":
+            for number in range(set_count):
+                start = number * stride
+                self.poison(arena[start : start + first.nbytes].view(_NUMPY[dtype]).reshape(shape))
+        else:
+            self._fill(first, arg, case, seed)
+            for number in range(1, set_count):
+                start = number * stride
+                arena[start : start + first.nbytes] = arena[: first.nbytes]
+        return [
+            arena[number * stride : number * stride + first.nbytes]
+            .view(_NUMPY[dtype])
+            .reshape(shape)
+            for number in range(set_count)
+        ]
+
+    def _fill(self, array: Array, arg: Arg, case: Case, seed: int) -> None:
+        dtype = arg.dtype_of(case)
+        mixed = np.int64(
+            (seed * 1_000_003 + int.from_bytes(arg.name.encode()[:7], "little")) % 2**62
+        )
+        if isinstance(arg.init, Normal):
+            fan_in = case.shape[arg.init.fan_in] if arg.init.fan_in else 1
+            scale = (np.float32(arg.init.std / math.sqrt(fan_in)),)
+            self._over(array, dtype, "fill_normal", (mixed, *scale))
+        else:
+            self._over(
+                array,
+                dtype,
+                "fill_uniform",
+                (mixed, np.float32(arg.init.low), np.float32(arg.init.high)),
+            )
+
+    def _over(self, array: Array, dtype: str, name: str, rest: tuple[Any, ...]) -> None:
+        function = self._instruments[f"{name}<{DTYPES[dtype].ctype}>"]
+        blocks = max(1, min(-(-array.size // 256), self._sm_count * 16))
+        function((blocks, 1, 1), (256, 1, 1), (array, np.int64(array.size), *rest))
+
+    def poison(self, array: Array) -> None:
+        """Fill an output with NaN."""
+        self._over(array, _dtype_name(array), "fill_nan", ())
+
+    def copy(self, source: Array, target: Array) -> None:
+        """Copy an array on the device."""
+        target[...] = source
+
+    def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:
+        """Return the entries at the product of `index`, in float64 on the host."""
+        for axis, entries in enumerate(index):
+            if entries is not None:
+                array = cp.take(array, cp.asarray(entries), axis=axis)
+        host = cp.asnumpy(array)
+        if dtype == "bf16":
+            host = (host.astype(np.uint32) << 16).view(np.float32)
+        return host.astype(np.float64)
+
+    def unwritten_count(self, array: Array, dtype: str) -> int:
+        """Return how many entries are NaN."""
+        total = cp.zeros(1, dtype=cp.uint64)
+        self._over(array, dtype, "count_nan", (total,))
+        return int(total[0])
+
+    def synchronize(self) -> None:
+        """Wait for the whole device; DeviceLost when it can't go on in this process."""
+        try:
+            cp.cuda.runtime.deviceSynchronize()
+        except cp.cuda.runtime.CUDARuntimeError as error:
+            raise lost_or_same(error) from error
+
+    def time(self, calls: Sequence[Call]) -> list[Sample]:
+        """Return one sample of each call, in order."""
+        try:
+            return self._stopwatch.time(calls)
+        except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
+            raise lost_or_same(error) from error
+
+    def floor_s(self) -> float:
+        """Return what the method reads on an empty kernel."""
+        empty = functools.partial(self._instruments["empty"], (1, 1, 1), (32, 1, 1), ())
+        return self._stopwatch.floor_s(empty)
+
+    def conditions(self) -> Clocks:
+        """Return NVML's clocks, power, temperature and event reasons of this very card."""
+        if self._nvml is None:
+            self._nvml = Nvml()
+        return self._nvml.conditions(self._uuid)
+
+    def release(self) -> None:
+        """Give the pool's unused memory back to the driver."""
+        cp.get_default_memory_pool().free_all_blocks()
+
+    def _load_instruments(self) -> dict[str, Any]:
+        path = Path(__file__).with_name("instruments.cu")
+        entries = (
+            "delay",
+            "stamp",
+            "empty",
+            *(f"{fill}<{ctype}>" for fill in _FILLS for ctype in _CTYPES),
+        )
+        compilation = nvrtc.compile_source(
+            path.read_text(encoding="utf-8"), name=path.name, entries=entries, arch=self.arch
+        )
+        module = Module()
+        module.load(compilation.cubin)
+        return {entry: module.get_function(compilation.lowered[entry]) for entry in entries}
+
+
+def lost_or_same(error: Exception) -> Exception:
+    """Return DeviceLost for an error that poisons the context, else the error itself."""
+    return DeviceLost(str(error)) if kills_context(getattr(error, "status", 0)) else error
+
+
+def _dtype_name(array: Array) -> str:
+    return next(name for name, dtype in _NUMPY.items() if array.dtype == dtype)
+
+
+def _uuid_text(raw: bytes) -> str:
+    digits = raw.hex()
+    return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"

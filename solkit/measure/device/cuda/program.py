@@ -1,0 +1,216 @@
+"""A kernel made ready for one case: compiled, loaded, its arguments checked and bound."""
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cupy as cp
+import numpy as np
+from cupy.cuda import driver
+from cupy.cuda.function import Module
+
+from solkit.declare.kernel import Kernel, Launch
+from solkit.declare.operator import Array, Operator
+from solkit.errors import BadInput
+from solkit.measure.device import nvrtc
+from solkit.measure.device.base import Buffers, Call, Program
+from solkit.model import Case
+
+_STATIC_SHARED_BYTES = 48 * 1024  # more than this must be asked for
+
+
+def prepare(
+    kernel: Kernel,
+    operator: Operator,
+    case: Case,
+    *,
+    arch: str,
+    include: Path,
+    shared_limit_bytes: int,
+) -> Program:
+    """Compile (or take from the cache) and load a kernel for one case."""
+    if kernel.function is not None:
+        return _python_program(kernel, operator, case)
+    launches = kernel.launches(case) if kernel.launches else ()
+    if not launches:
+        raise BadInput(
+            f"{case}: the kernel declares no launch", remedy="return at least one Launch"
+        )
+    compilation = compile_kernel(kernel, launches, arch, include)
+    module = Module()
+    module.load(compilation.cubin)
+    workspace = {
+        name: cp.empty(size, dtype=cp.uint8) for name, size in _workspace(kernel, case).items()
+    }
+    steps = []
+    for launch in launches:
+        function = module.get_function(compilation.lowered[launch.entry])
+        _allow_shared(function, launch, case, shared_limit_bytes)
+        names = (
+            launch.args
+            if launch.args is not None
+            else (*(arg.name for arg in operator.args), *operator.axes)
+        )
+        _check_parameters(function.ptr, launch, names, operator, case, workspace)
+        steps.append(_step(function, launch, names, case, workspace))
+
+    def bind(buffers: Buffers) -> Call:
+        ready = [step(buffers) for step in steps]
+        return ready[0] if len(ready) == 1 else functools.partial(_in_turn, ready)
+
+    entries = tuple(dict.fromkeys(launch.entry for launch in launches))
+    return Program(bind, tuple(compilation.functions[entry] for entry in entries), len(launches))
+
+
+def _in_turn(calls: Sequence[Call]) -> None:
+    for call in calls:
+        call()
+
+
+def _step(
+    function: Any,  # noqa: ANN401  # a CuPy function
+    launch: Launch,
+    names: Sequence[str | float],
+    case: Case,
+    workspace: Mapping[str, Array],
+) -> Callable[[Buffers], Call]:
+    def bind(buffers: Buffers) -> Call:
+        values = tuple(_value(name, buffers, case, workspace) for name in names)
+        return functools.partial(function, launch.grid, launch.block, values, launch.shared_bytes)
+
+    return bind
+
+
+def _allow_shared(function: Any, launch: Launch, case: Case, limit_bytes: int) -> None:  # noqa: ANN401  # a CuPy function
+    if launch.shared_bytes > limit_bytes:
+        raise BadInput(
+            f"{case}: {launch.entry} asks for {launch.shared_bytes} bytes of shared memory, "
+            f"a block has {limit_bytes}",
+            remedy="use a smaller tile or fewer stages on this card",
+        )
+    if launch.shared_bytes > _STATIC_SHARED_BYTES:
+        attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver.funcSetAttribute(function.ptr, attribute, launch.shared_bytes)
+
+
+def compile_kernel(
+    kernel: Kernel, launches: Sequence[Launch], arch: str, include: Path
+) -> nvrtc.Compilation:
+    """Compile all entries of a kernel's launches; the compiler's log comes back in the error."""
+    path = kernel.folder / kernel.source
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"{path}: {error.strerror}", remedy="`source` is relative to the declaration"
+        ) from error
+    return nvrtc.compile_source(
+        source,
+        name=str(path),
+        entries=tuple(dict.fromkeys(launch.entry for launch in launches)),
+        arch=arch,
+        options=kernel.options,
+        include_dirs=(include, kernel.folder),
+    )
+
+
+def compile_quietly(kernel: Kernel, case: Case, arch: str, include: Path) -> None:
+    """Compile for the cache; what is wrong is said when the case's turn comes."""
+    with contextlib.suppress(Exception):
+        launches = kernel.launches(case) if kernel.launches else ()
+        if launches:
+            compile_kernel(kernel, launches, arch, include)
+
+
+def _python_program(kernel: Kernel, operator: Operator, case: Case) -> Program:
+    params = {name: value for name, value in case.params.items() if name in operator.params}
+    function = kernel.function or _nothing
+
+    def bind(buffers: Buffers) -> Call:
+        arrays = {arg.name: _typed(buffers[arg.name], arg.dtype_of(case)) for arg in operator.args}
+        return functools.partial(function, **arrays, **params)
+
+    return Program(bind)
+
+
+def _nothing(**_values: Any) -> None:  # noqa: ANN401  # takes what any kernel takes
+    """Compute nothing: the checks then say that no output was written."""
+
+
+def _typed(array: Array, dtype: str) -> Array:
+    if dtype != "bf16":
+        return array
+    try:
+        from ml_dtypes import bfloat16  # noqa: PLC0415  # only Python kernels on bf16 need it
+    except ImportError as error:
+        raise BadInput(
+            "bf16 arrays for Python kernels need ml_dtypes", remedy="pip install ml_dtypes"
+        ) from error
+    return array.view(bfloat16)
+
+
+def _workspace(kernel: Kernel, case: Case) -> Mapping[str, int]:
+    return kernel.workspace(case) if kernel.workspace else {}
+
+
+def _value(name: str | float, buffers: Buffers, case: Case, workspace: Mapping[str, Array]) -> Any:  # noqa: ANN401  # array or scalar
+    if isinstance(name, str):
+        if name in buffers:
+            return buffers[name]
+        if name in case.shape:
+            return np.int64(case.shape[name])
+        if name in workspace:
+            return workspace[name]
+        raise BadInput(
+            f"{case}: the launch argument {name!r} is no argument, axis or workspace",
+            remedy=f"known: {', '.join([*buffers, *case.shape, *workspace])}",
+        )
+    return np.int64(name) if isinstance(name, int) else np.float32(name)
+
+
+def _check_parameters(
+    pointer: int,
+    launch: Launch,
+    names: Sequence[str | float],
+    operator: Operator,
+    case: Case,
+    workspace: Mapping[str, Array],
+) -> None:
+    """Refuse a launch whose argument list isn't the one the compiled function takes."""
+    dummies = {arg.name: None for arg in operator.args}
+    sizes = [
+        8 if isinstance(name, (str, int)) else 4
+        for name in names
+        if _value(name, dummies, case, workspace) is not False
+    ]
+    taken = _parameter_sizes(pointer)
+    if taken is not None and taken != sizes:
+        raise BadInput(
+            f"{case}: {launch.entry} takes {len(taken)} parameters of {taken} bytes, the "
+            f"declaration passes {len(sizes)} ({', '.join(map(str, names))}) of {sizes} bytes",
+            remedy="a pointer for each argument, then a long long for each axis; or name them in "
+            "Launch(args=...)",
+        )
+
+
+def _parameter_sizes(pointer: int) -> list[int] | None:
+    """Ask the driver for a function's parameters; None where it can't tell (before CUDA 12.4)."""
+    try:
+        ask = ctypes.CDLL("libcuda.so.1").cuFuncGetParamInfo
+    except (OSError, AttributeError):
+        return None
+    sizes: list[int] = []
+    offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+    while True:
+        status = ask(
+            ctypes.c_void_p(pointer),
+            ctypes.c_size_t(len(sizes)),
+            ctypes.byref(offset),
+            ctypes.byref(size),
+        )
+        if status:
+            return sizes
+        sizes.append(size.value)

@@ -1,0 +1,305 @@
+"""One group: the kernels of one operator, shape, dtype and params, measured round-robin.
+
+They share inputs, clocks and heat. A kernel that fails costs its own case only.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Operator
+from solkit.declare.registry import Registry
+from solkit.errors import SolkitError
+from solkit.measure import buffers, check
+from solkit.measure.device.base import Buffers, Device, DeviceLost, Program, Sample
+from solkit.measure.remedies import remedy_for
+from solkit.measure.sampling import enough, steady
+from solkit.model import Check, Clocks, Failed, Measured, Outcome, Stage
+from solkit.plan.jobs import Job
+from solkit.stats import median, quantile, spread, thin
+
+WARM_BATCH = 8
+WARM_MOST_S = 0.3
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+Say = Callable[[int, Stage], None]
+
+
+class Lost(Exception):  # what became of the device
+    """The device is lost to this process: at which job and stage, and what was said."""
+
+    def __init__(self, index: int, stage: Stage, message: str) -> None:
+        super().__init__(message)
+        self.index, self.stage, self.message = index, stage, message
+
+
+@dataclass(slots=True)
+class Settings:
+    """How to measure: the seed of the inputs, the time a case may take, the shared headers."""
+
+    seed: int
+    budget_s: float
+    floor_s: float
+    include: Path
+
+
+@dataclass(slots=True)
+class _Entry:
+    index: int
+    job: Job
+    operator: Operator
+    kernel: Kernel
+    program: Program | None = None
+    check: Check | None = None
+    samples: list[Sample] = field(default_factory=list)
+    spent_s: float = 0.0
+    ended: str = ""
+    failed: Failed | None = None
+
+    @property
+    def times_s(self) -> list[float]:
+        return [sample.time_s for sample in self.samples]
+
+
+def measure(
+    device: Device, registry: Registry, jobs: Sequence[Job], settings: Settings, say: Say
+) -> list[Outcome]:
+    """Measure a group and return an outcome for each job, in order; Lost when the device is."""
+    entries = [
+        _Entry(
+            index,
+            job,
+            registry.operators[job.case.operator],
+            registry.kernels[job.case.operator, job.case.kernel],
+        )
+        for index, job in enumerate(jobs)
+    ]
+    for entry in entries:
+        with _Guard(entry, "compile", say):
+            entry.program = device.prepare(
+                entry.kernel, entry.operator, entry.job.case, settings.include
+            )
+    alive = _alive(entries)
+    sets: buffers.BufferSets | None = None
+    if alive:
+        with _Guard(alive[0], "allocate", say, others=alive[1:]):
+            sets = buffers.make(device, alive[0].operator, alive[0].job.case, settings.seed)
+    if sets is not None:
+        _check_all(device, sets, _alive(entries), settings, say)
+        _warm(device, sets, _alive(entries), say)
+        before = device.conditions()
+        _sample(device, sets, _alive(entries), settings, say)
+        conditions = _joined(before, device.conditions())
+        _check_again(device, sets, _alive(entries), settings, say)
+        return [_outcome(entry, device, sets, conditions, settings) for entry in entries]
+    return [entry.failed for entry in entries if entry.failed]
+
+
+class _Guard:
+    """Turns what one entry's stage raises into that entry's failure; a lost device goes on up."""
+
+    def __init__(
+        self, entry: _Entry, stage: Stage, say: Say, others: Sequence[_Entry] = ()
+    ) -> None:
+        self.entry, self.stage, self.others = entry, stage, others
+        say(entry.index, stage)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, DeviceLost):
+            raise Lost(self.entry.index, self.stage, str(error)) from error
+        if not isinstance(error, Exception):
+            return False
+        message, remedy = _explained(error)
+        for entry in (self.entry, *self.others):
+            compiled = entry.program.compiled if entry.program else ()
+            entry.failed = Failed(entry.job.case, self.stage, message, remedy, compiled)
+        return True
+
+
+def _explained(error: Exception) -> tuple[str, str]:
+    if isinstance(error, SolkitError):
+        return error.message, error.remedy
+    message = f"{type(error).__name__}: {error}"
+    return message, remedy_for(message, "run the case alone with --debug")
+
+
+def _alive(entries: Sequence[_Entry]) -> list[_Entry]:
+    return [entry for entry in entries if entry.failed is None]
+
+
+def _check_all(
+    device: Device,
+    sets: buffers.BufferSets,
+    entries: Sequence[_Entry],
+    settings: Settings,
+    say: Say,
+) -> None:
+    """Run each kernel once on poisoned outputs and compare every output with the reference."""
+    if not entries:
+        return
+    expected: check.Expectation | None = None
+    first = entries[0]
+    with _Guard(first, "check", say, others=entries[1:]):
+        expected = check.expect(
+            device, first.operator, first.job.case, sets.buffers(0), settings.seed
+        )
+    for entry in _alive(entries):
+        if entry.program is None or expected is None:
+            continue
+        with _Guard(entry, "launch", say):
+            sets.poison(device, 0)
+            entry.program.bind(sets.buffers(0))()
+            device.synchronize()
+        if entry.failed is None:
+            with _Guard(entry, "check", say):
+                entry.check = check.compare(
+                    device, entry.operator, entry.job.case, sets.buffers(0), expected
+                )
+        sets.restore(device)
+
+
+def _check_again(
+    device: Device,
+    sets: buffers.BufferSets,
+    entries: Sequence[_Entry],
+    settings: Settings,
+    say: Say,
+) -> None:
+    """Check the output of a timed call, which must be what it was before the timing."""
+    for entry in entries:
+        with _Guard(entry, "check", say):
+            number = sets.take()
+            sets.restore(device)
+            sets.poison(device, number)
+            expected = check.expect(
+                device, entry.operator, entry.job.case, sets.buffers(number), settings.seed
+            )
+            _timed(device, entry, sets.buffers(number))
+            device.synchronize()
+            after = check.compare(
+                device, entry.operator, entry.job.case, sets.buffers(number), expected
+            )
+            if entry.check is None or after.error_fraction > entry.check.error_fraction:
+                entry.check = after
+
+
+def _timed(device: Device, entry: _Entry, arrays: Buffers) -> Sample:
+    if entry.program is None:
+        message = "an entry is timed only once it is prepared"
+        raise TypeError(message)
+    return device.time([entry.program.bind(arrays)])[0]
+
+
+def _warm(device: Device, sets: buffers.BufferSets, entries: Sequence[_Entry], say: Say) -> None:
+    """Run every kernel until its times and clocks agree from one batch to the next."""
+    for entry in entries:
+        with _Guard(entry, "time", say):
+            started = time.monotonic()
+            before: list[Sample] = []
+            while time.monotonic() - started < WARM_MOST_S:
+                after = [
+                    _timed(device, entry, sets.buffers(sets.take())) for _ in range(WARM_BATCH)
+                ]
+                if _settled(before, after):
+                    break
+                before = after
+        sets.restore(device)
+
+
+def _settled(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
+    clocks = [[sample.sm_hz for sample in batch if sample.sm_hz] for batch in (before, after)]
+    times = [[sample.time_s for sample in batch] for batch in (before, after)]
+    return steady(*times) and (steady(*clocks) or not clocks[1])
+
+
+def _sample(
+    device: Device,
+    sets: buffers.BufferSets,
+    entries: Sequence[_Entry],
+    settings: Settings,
+    say: Say,
+) -> None:
+    """Take one sample of each kernel a round, until each has enough."""
+    open_entries = list(entries)
+    taken = 0
+    while open_entries:
+        for entry in open_entries:
+            with _Guard(entry, "time", say):
+                if sets.pristine and taken % sets.count == 0:
+                    sets.restore(device)
+                started = time.monotonic()
+                entry.samples.append(_timed(device, entry, sets.buffers(sets.take())))
+                entry.spent_s += time.monotonic() - started
+                taken += 1
+                verdict = enough(
+                    entry.times_s,
+                    spent_s=entry.spent_s,
+                    budget_s=settings.budget_s,
+                    tick_s=device.tick_s,
+                )
+                if verdict.stop:
+                    entry.ended = verdict.reason
+        open_entries = [entry for entry in open_entries if entry.failed is None and not entry.ended]
+
+
+def _joined(before: Clocks, after: Clocks) -> Clocks:
+    reasons = tuple(dict.fromkeys((*before.event_reasons, *after.event_reasons)))
+    return Clocks(
+        memory_hz=after.memory_hz,
+        temperature_c=after.temperature_c,
+        power_w=after.power_w,
+        event_reasons=reasons,
+    )
+
+
+def _outcome(
+    entry: _Entry, device: Device, sets: buffers.BufferSets, conditions: Clocks, settings: Settings
+) -> Outcome:
+    if entry.failed is not None:
+        return entry.failed
+    if entry.check is None or entry.program is None:
+        return Failed(entry.job.case, "check", "it was never checked", "run the case alone")
+    ordered = sorted(entry.times_s)
+    seen = spread(ordered)
+    held = [sample.sm_hz for sample in entry.samples if sample.sm_hz]
+    late = sum(sample.late for sample in entry.samples)
+    notes = [f"{entry.ended}; {sets.count} buffer sets", *entry.program.notes]
+    if late:
+        notes.append(
+            f"{late} of {len(ordered)} samples waited for the host: their times hold host work"
+        )
+    return Measured(
+        case=entry.job.case,
+        work=entry.job.work,
+        unfused=entry.job.unfused,
+        bound=entry.job.bound,
+        times_s=thin(entry.times_s),
+        sample_count=len(ordered),
+        quantiles_s={f"{fraction:g}": quantile(ordered, fraction) for fraction in QUANTILES},
+        median_s=seen.median_s,
+        low_s=seen.low_s,
+        high_s=seen.high_s,
+        floor_s=settings.floor_s,
+        method=device.method,
+        cache=sets.cache,
+        clocks=Clocks(
+            sm_hz=median(held) if held else None,
+            sm_low_hz=min(held, default=None),
+            sm_high_hz=max(held, default=None),
+            memory_hz=conditions.memory_hz,
+            temperature_c=conditions.temperature_c,
+            power_w=conditions.power_w,
+            event_reasons=conditions.event_reasons,
+        ),
+        check=entry.check,
+        compiled=entry.program.compiled,
+        launch_count=entry.program.launch_count,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,38 @@
+"""What parent and worker say to each other: one JSON object a line, plain data only.
+
+Parent to worker: {"do": name, ...}. Worker to parent: any number of {"at": index, "stage": name},
+then one {"done": payload} or {"error": {...}}; {"lost": {...}} is the last word of a worker whose
+device is gone.
+"""
+
+import json
+from typing import Any
+
+from solkit.wire import to_json
+
+STAGE_LIMIT_S = {
+    "describe": 60.0,
+    "compile": 300.0,
+    "allocate": 120.0,
+    "launch": 60.0,
+    "check": 180.0,
+    "time": 120.0,
+    "worker": 180.0,
+}
+
+
+def line(message: dict[str, Any]) -> bytes:
+    """Write one message."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def plain(value: object, kind: object = None) -> Any:  # noqa: ANN401  # JSON
+    """Turn vocabulary values into plain JSON data."""
+    return json.loads(to_json(value, kind))
+
+
+def typed(kind: Any, value: Any) -> Any:  # noqa: ANN401  # a type form, JSON, a value of that type
+    """Turn plain JSON data back into vocabulary values."""
+    from solkit.wire import from_json  # noqa: PLC0415  # pydantic, when something arrives
+
+    return from_json(kind, json.dumps(value))

@@ -1,0 +1,182 @@
+"""The worker: the process that owns the device, and the only one that runs authors' code.
+
+It reads commands from its standard input and answers on the file descriptor its standard output
+had; whatever authors' code prints goes to standard error. It ends when its input does.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from solkit.declare.catalog import KernelInfo, LocalCatalog, OperatorInfo
+from solkit.declare.registry import Registry, bundled, load
+from solkit.errors import BadInput, NoDevice, SolkitError
+from solkit.measure import ceilings, group
+from solkit.measure.device.base import Device
+from solkit.measure.protocol import line, plain, typed
+from solkit.model import Case, Ceilings, Outcome
+from solkit.plan.jobs import Job
+from solkit.resources import folder
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class Worker:
+    """Answers commands; holds the declarations and, once asked, the device."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._registry = Registry()
+        self._bundled: set[tuple[str, str]] = set()
+        self._device: Device | None = None
+        self._settings: group.Settings | None = None
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Send one line to the parent."""
+        self._out.write(line(message))
+        self._out.flush()
+
+    def at(self, index: int, stage: str) -> None:
+        """Tell the parent what is being worked on, so that a crash can be laid at its door."""
+        self.say({"at": index, "stage": stage})
+
+    def load(self, paths: list[str]) -> Any:  # noqa: ANN401  # JSON
+        """Load the bundled declarations and then the user's."""
+        self._registry = bundled()
+        self._bundled = set(self._registry.kernels)
+        for path in paths:
+            self._registry.add(load(Path(path)), where=path)
+        catalog = LocalCatalog(self._registry)
+        kernels = [
+            KernelInfo(**{**_fields(info), "bundled": (info.operator, info.name) in self._bundled})
+            for info in catalog.kernels
+        ]
+        return {
+            "operators": plain(list(catalog.operators.values()), list[OperatorInfo]),
+            "kernels": plain(kernels, list[KernelInfo]),
+        }
+
+    def describe(self, cases: Any) -> Any:  # noqa: ANN401  # JSON
+        """Return the facts of each case."""
+        from solkit.declare.catalog import CaseFacts  # noqa: PLC0415  # with the pydantic adapter
+
+        facts = LocalCatalog(self._registry).describe(typed(list[Case], cases))
+        return plain(facts, list[CaseFacts])
+
+    def open(self, device: str, index: int, seed: int, budget_s: float) -> Any:  # noqa: ANN401  # JSON
+        """Take hold of the device and measure the method's floor."""
+        self._device = _device(device, index)
+        self._settings = group.Settings(
+            seed=seed,
+            budget_s=budget_s,
+            floor_s=self._device.floor_s(),
+            include=folder("kernels") / "include",
+        )
+        return {
+            "versions": self._device.versions(),
+            "method": self._device.method,
+            "cache": self._device.cache,
+            "floor_s": self._settings.floor_s,
+            "notes": [],
+        }
+
+    def compile(self, jobs: Any) -> Any:  # noqa: ANN401  # JSON
+        """Fill the cache of compiled code for all jobs, several at a time; failures show later."""
+        device, settings = self._ready()
+        cases = [job.case for job in typed(list[Job], jobs)]
+        pairs = [(self._registry.kernels[case.operator, case.kernel], case) for case in cases]
+        device.compile_ahead(pairs, settings.include, lambda index: self.at(index, "compile"))
+        return None
+
+    def ceilings(self) -> Any:  # noqa: ANN401  # JSON
+        """Measure the roof of this device."""
+        device, settings = self._ready()
+        if device.kind == "cpu":
+            return plain(ceilings.cpu_ceilings(), Ceilings)
+        return plain(
+            ceilings.cuda_ceilings(device, settings, lambda: self.at(-1, "worker")), Ceilings
+        )
+
+    def measure(self, jobs: Any) -> Any:  # noqa: ANN401  # JSON
+        """Measure one group."""
+        device, settings = self._ready()
+        outcomes = group.measure(device, self._registry, typed(list[Job], jobs), settings, self.at)
+        device.release()
+        return plain(outcomes, list[Outcome])
+
+    def _ready(self) -> tuple[Device, group.Settings]:
+        if self._device is None or self._settings is None:
+            raise NoDevice("no device is open yet", remedy="open one first")
+        return self._device, self._settings
+
+
+def _fields(info: KernelInfo) -> dict[str, Any]:
+    return {name: getattr(info, name) for name in info.__slots__}
+
+
+def _device(kind: str, index: int) -> Device:
+    if kind == "cpu":
+        from solkit.measure.device.cpu import CpuDevice  # noqa: PLC0415  # one device a worker
+
+        return CpuDevice()
+    try:
+        from solkit.measure.device.cuda.device import CudaDevice  # noqa: PLC0415  # CuPy may be missing
+    except ImportError as error:
+        raise NoDevice(
+            f"CuPy can't be imported: {error}",
+            remedy="pip install 'solkit[cuda13]', or solkit[cuda12]",
+        ) from error
+    return CudaDevice(index)
+
+
+def serve(source: BinaryIO, out: BinaryIO) -> None:
+    """Answer commands until the input ends."""
+    worker = Worker(out)
+    commands: dict[str, Callable[..., Any]] = {
+        "load": worker.load,
+        "describe": worker.describe,
+        "open": worker.open,
+        "compile": worker.compile,
+        "ceilings": worker.ceilings,
+        "measure": worker.measure,
+    }
+    for raw in source:
+        message = json.loads(raw)
+        try:
+            command = commands[message.pop("do")]
+            worker.say({"done": command(**message)})
+        except group.Lost as lost:
+            worker.say({"lost": {"at": lost.index, "stage": lost.stage, "message": lost.message}})
+            return
+        except SolkitError as error:
+            worker.say(
+                {
+                    "error": {
+                        "message": error.message,
+                        "remedy": error.remedy,
+                        "exit": error.exit_code,
+                    }
+                }
+            )
+        except Exception as error:  # noqa: BLE001  # the border to authors' code: said to the parent, never swallowed
+            wrong = BadInput(f"{type(error).__name__}: {error}")
+            worker.say({"error": {"message": wrong.message, "remedy": "", "exit": wrong.exit_code}})
+
+
+def main() -> None:
+    """Run as `python -m solkit.measure.worker`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, out)
+
+
+if __name__ == "__main__":
+    main()

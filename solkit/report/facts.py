@@ -1,0 +1,223 @@
+"""What a run was made on and how: the conditions a reader needs to trust and repeat it, as words."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from solkit import units
+from solkit.bound import measured_roof
+from solkit.judge.score import Judged, Scored
+from solkit.model import Run
+from solkit.report.plain import counted, line, listed
+
+UNKNOWN = "unknown"
+FEW_SAMPLES = 6  # below six samples the 95 % interval is the whole range
+NOTES_MOST = 12
+
+
+class Fact(NamedTuple):
+    """One condition: its name, its value, and a quieter remark."""
+
+    label: str
+    value: str
+    aside: str = ""
+
+
+class FactGroup(NamedTuple):
+    """Conditions that belong together."""
+
+    title: str
+    facts: tuple[Fact, ...]
+
+
+def facts(run: Run, judged: Sequence[Judged]) -> tuple[FactGroup, ...]:
+    """Return the device, the conditions it held, and the method, in this order."""
+    scored = [item for item in judged if isinstance(item, Scored)]
+    return (
+        FactGroup("Device", _device(run)),
+        FactGroup("Conditions", _conditions(run, scored)),
+        FactGroup("Method", _method(run, scored)),
+        FactGroup("Provenance", _provenance(run, scored)),
+    )
+
+
+def roof_text(run: Run) -> str:
+    """Say which limits the SOL score is taken against."""
+    if run.gpu:
+        return f"spec: {units.bandwidth(run.gpu.dram_bytes_per_s)} DRAM and the dense peaks below"
+    if run.device == "cpu":
+        return "measured: the ceilings of this very host"
+    return "measured: the ceilings of this very card"
+
+
+def _device(run: Run) -> tuple[Fact, ...]:
+    device, gpu = run.facts, run.gpu
+    processors = (
+        counted(device.core_count, "core")
+        if device.kind == "cpu" and device.core_count
+        else f"{counted(device.sm_count, 'SM')}, compute capability {line(device.compute_capability)}"
+        if device.sm_count
+        else ""
+    )
+    memory = units.capacity(device.dram_bytes) if device.dram_bytes else UNKNOWN
+    ecc = {True: "ECC on", False: "ECC off", None: ""}[device.ecc]
+    cache = device.l2_bytes or (gpu.l2_bytes if gpu else None)
+    made = [Fact("Card" if run.device == "cuda" else "Processor", line(device.name), processors)]
+    if device.mig_profile:
+        made.append(Fact("MIG", line(device.mig_profile), "a slice of the card"))
+    made.append(Fact("Memory", memory, ecc))
+    if cache:
+        made.append(
+            Fact("L2" if run.device == "cuda" else "Last-level cache", units.capacity(cache))
+        )
+    if run.device == "cuda":
+        made += [
+            Fact("Driver", line(device.driver) or UNKNOWN),
+            Fact("CUDA", line(device.cuda_driver) or UNKNOWN, "highest the driver supports"),
+        ]
+    return tuple(made)
+
+
+def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
+    clocks = [item.outcome.clocks for item in scored]
+    held = _present(value for each in clocks for value in (each.sm_low_hz, each.sm_hz, each.sm_high_hz))
+    memory = _present(each.memory_hz for each in clocks)
+    warmth = _present(each.temperature_c for each in clocks)
+    drawn = _present(each.power_w for each in clocks)
+    most_hz = run.facts.max_clock_hz or (run.gpu.max_clock_hz if run.gpu else None)
+    limit_w = run.facts.power_limit_w
+    usual_w = run.facts.power_default_w or (run.gpu.power_w if run.gpu else None)
+    of_most = f"of {units.frequency(most_hz)} at most" if most_hz else ""
+    floors = _present(item.outcome.floor_s for item in scored)
+    made = [
+        Fact("SM clock held" if run.device == "cuda" else "Clock", _range(held, units.frequency), of_most)
+    ]
+    if memory:
+        made.append(Fact("Memory clock", _range(memory, units.frequency)))
+    if run.device == "cuda":
+        made.append(
+            Fact(
+                "Power limit",
+                units.power(limit_w) if limit_w else UNKNOWN,
+                " · ".join(
+                    (
+                        *((f"default {units.power(usual_w)}",) if usual_w else ()),
+                        *((f"drawn up to {units.power(max(drawn))}",) if drawn else ()),
+                    )
+                ),
+            )
+        )
+        made.append(Fact("Temperature", _range(warmth, lambda value: f"{value:.0f} °C")))
+        reasons = Counter(reason for each in clocks for reason in each.event_reasons)
+        made.append(
+            Fact(
+                "Clock events",
+                listed([line(name) for name in sorted(reasons)]) or "none seen",
+                f"in {counted(sum(1 for each in clocks if each.event_reasons), 'case')}" if reasons else "",
+            )
+        )
+    made.append(Fact("Empty-kernel floor", _range(floors, units.seconds), "fixed cost of one launch"))
+    return tuple(made)
+
+
+def _method(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
+    samples = _present(float(item.outcome.sample_count) for item in scored)
+    compared = sum(item.outcome.check.compared_count for item in scored)
+    return (
+        Fact("Timing", line(run.method)),
+        Fact("Cache", line(run.cache)),
+        Fact("Samples a case", _range(samples, lambda value: f"{value:.0f}")),
+        Fact("Seed", str(run.seed)),
+        Fact("Values checked", units.count(compared), "against the NumPy references"),
+    )
+
+
+def _provenance(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
+    versions = [f"{line(name)} {line(version)}" for name, version in sorted(run.versions.items())]
+    spec = (
+        Fact("Spec file", line(run.gpu.id), "recorded in the run")
+        if run.gpu
+        else Fact("Spec file", "none", "this device has no published peaks here")
+    )
+    made = [spec, Fact("SOL taken against", roof_text(run))]
+    if run.ceilings:
+        best = measured_roof(run.ceilings)
+        pipes = [f"{name} {units.flop_rate(rate)}" for name, rate in best.pipes_flop_per_s.items()]
+        made.append(
+            Fact("Measured here", listed([units.bandwidth(best.dram_bytes_per_s), *pipes]), "best of each")
+        )
+    made.append(Fact("Versions", ", ".join(versions) or UNKNOWN))
+    took = f"took {units.duration(run.duration_s)}" if run.duration_s is not None else ""
+    made.append(Fact("Recorded", line(run.created), took))
+    if run.command:
+        made.append(Fact("Command", line(run.command, 400)))
+    return tuple(made)
+
+
+def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
+    """Return everything that limits what the numbers mean; a reader sees them all, never folded."""
+    scored = [item for item in judged if isinstance(item, Scored)]
+    found: list[str] = []
+    if run.ended is None:
+        planned = f" of {run.planned_count:,} planned" if run.planned_count is not None else ""
+        found.append(
+            f"The run was cut short: {counted(len(run.outcomes), 'case')}{planned} are here. "
+            "Finish it with --resume."
+        )
+    if run.gpu and run.gpu.vendor == "derived":
+        found.append(
+            "No spec file describes this card: its limits are derived from what the driver says. "
+            "Add a file to hardware_specs/ for sourced peaks."
+        )
+    found += _doubts(run, scored)
+    found += [line(note, 400) for note in (*run.notes, *run.facts.notes)]
+    if run.gpu:
+        found += [line(note, 400) for note in run.gpu.notes]
+    notes = Counter(line(note, 400) for item in scored for note in item.outcome.notes)
+    ranked = sorted(notes.items(), key=lambda item: (-item[1], item[0]))
+    found += [f"{note} ({counted(count, 'case')})" for note, count in ranked[:NOTES_MOST]]
+    if len(ranked) > NOTES_MOST:
+        found.append(f"{counted(len(ranked) - NOTES_MOST, 'more note')} on single cases: see the run file.")
+    return tuple(dict.fromkeys(found))
+
+
+def _doubts(run: Run, scored: Sequence[Scored]) -> list[str]:
+    found = []
+    if few := sum(1 for item in scored if item.outcome.sample_count < FEW_SAMPLES):
+        found.append(
+            f"{counted(few, 'case')} with fewer than {FEW_SAMPLES} samples: the interval is the whole range."
+        )
+    if stale := sum(1 for item in scored if item.above_measured):
+        found.append(
+            f"{counted(stale, 'case')} beat the ceilings measured at the start of the run (marked ▲ under "
+            "SOL@measured): those ceilings are too low for them."
+        )
+    hot = [
+        reason
+        for item in scored
+        for reason in item.outcome.clocks.event_reasons
+        if "thermal" in reason.lower() or "hw" in reason.lower().replace("hardware", "hw")
+    ]
+    if hot:
+        found.append(f"The card slowed itself down ({listed(sorted(set(map(line, hot))))}).")
+    limit_w, usual_w = run.facts.power_limit_w, run.facts.power_default_w
+    if limit_w and usual_w and limit_w < usual_w:
+        found.append(
+            f"The power limit is {units.power(limit_w)}, below the card's default of {units.power(usual_w)}."
+        )
+    return found
+
+
+def _present(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    """Write the extremes: one number where they read alike, `unknown` where there is none."""
+    if not values:
+        return UNKNOWN
+    low, high = write(min(values)), write(max(values))
+    if low == high:
+        return low
+    number, _, unit = low.rpartition(" ")
+    return f"{number}–{high}" if number and high.endswith(f" {unit}") else f"{low} – {high}"

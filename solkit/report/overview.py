@@ -1,0 +1,206 @@
+"""The whole run at a glance: every case's SOL as a mark, one line for each operator and dtype."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from solkit import units
+from solkit.judge.score import Judged, Scored, valid
+from solkit.model import Failed, Run
+from solkit.report import marks, svg
+from solkit.report.drawing import (
+    draw_marks,
+    framed,
+    looks,
+    series_entries,
+)
+from solkit.report.marks import Cluster, Point, Series
+from solkit.report.plain import listed
+from solkit.report.plotting import (
+    BAD,
+    INK,
+    MARK_PX,
+    MUTED,
+    clean,
+    look,
+    sol_axis,
+    svg_text,
+    text_px,
+)
+from solkit.stats import median
+
+LINES_MOST = 40  # more would be a page of their own; the lowest medians stay
+_LINE_PX, _LANE_PX, _LANES_PX = 30.0, 9.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One operator in one dtype: its scored cases by row, and what became of the others."""
+
+    operator: str
+    dtype: str
+    scored: dict[int, Scored]
+    failed_count: int
+    skipped_count: int
+
+    @property
+    def median_fraction(self) -> float | None:
+        """The middle score of the valid cases."""
+        good = [item.raw_fraction for item in valid(tuple(self.scored.values()))]
+        return median(good) if good else None
+
+
+def overview(judged: Sequence[Judged], run: Run) -> tuple[str, str]:
+    """Return the strip plot of a run as SVG (empty for a run without outcomes), and what it says."""
+    lines = lines_of(judged)
+    if not lines:
+        return "", "The run has no outcomes."
+    alt = _alt(lines)
+    with look():
+        return _draw(lines, marks.all_series(judged), run, alt), alt
+
+
+def lines_of(judged: Sequence[Judged]) -> list[Line]:
+    """Sort outcomes into lines, in the order in which operators and dtypes first appear.
+
+    Lines in which everything was skipped say nothing about the card and are left out.
+    """
+    found: dict[str, dict[str, Line]] = {}
+    counts: dict[tuple[str, str], list[int]] = {}
+    for row, item in enumerate(judged):
+        case = item.outcome.case if isinstance(item, Scored) else item.case
+        line = found.setdefault(case.operator, {}).setdefault(
+            case.dtype, Line(case.operator, case.dtype, {}, 0, 0)
+        )
+        count = counts.setdefault((case.operator, case.dtype), [0, 0])
+        if isinstance(item, Scored):
+            line.scored[row] = item
+        else:
+            count[0 if isinstance(item, Failed) else 1] += 1
+    ordered = [
+        Line(line.operator, line.dtype, line.scored, *counts[line.operator, line.dtype])
+        for dtypes in found.values()
+        for line in dtypes.values()
+    ]
+    return [line for line in ordered if line.scored or line.failed_count]
+
+
+def _draw(lines: Sequence[Line], series: Sequence[Series], run: Run, alt: str) -> str:
+    lowest = sorted(
+        range(len(lines)), key=lambda index: (lines[index].median_fraction or 0.0, index)
+    )[:LINES_MOST]
+    shown = [line for index, line in enumerate(lines) if index in set(lowest)]
+    points = [
+        point for place, line in enumerate(shown) for point in _points(line, len(shown) - 1 - place)
+    ]
+    top = max(105.0, max((point.at[0] for point in points), default=0.0) * 1.04)
+    title = "SOL of every case" + (
+        f" (the {LINES_MOST} lowest of {len(lines)} lines)" if len(lines) > len(shown) else ""
+    )
+    look_of = looks(series)
+    asides = [_aside(line) for line in shown]
+    right = min(250.0, max(text_px(text, 9.5) for text in asides) + 16)
+    heads = [clean(f"{line.operator} {line.dtype}", 26) for line in shown]
+    left = min(190.0, max(text_px(head, 10.5) for head in heads) + 18)
+    entries = series_entries(marks.single(points), look_of)
+    figure, (axes,) = framed(
+        title, entries, [max(2, len(shown)) * _LINE_PX], left=left, right=right
+    )
+    kinked = sol_axis(axes, "x", top)
+    axes.set_ylim(-0.5, len(shown) - 0.5)
+    axes.set_yticks(range(len(shown)), heads[::-1], fontsize=10.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    roof = "spec roof" if run.gpu else "measured roof"
+    axes.set_xlabel(f"SOL, % of the {roof}" + (" (logarithmic above 120 %)" if kinked else ""))
+    axes.axvline(100, color=INK, linewidth=1.3, zorder=2)
+    for place, (line, aside) in enumerate(zip(shown, asides, strict=True)):
+        height = len(shown) - 1 - place
+        axes.axhline(height, color="#efefef", linewidth=1, zorder=0.5)
+        middle = line.median_fraction
+        if middle is not None:
+            axes.vlines(
+                [100 * middle],
+                [height - 0.42],
+                [height + 0.42],
+                color=INK,
+                linewidth=2.6,
+                zorder=5.5,
+            )
+        axes.annotate(aside, (1, height), xycoords=("axes fraction", "data"), xytext=(10, 0), textcoords="offset points",
+                      va="center", fontsize=9.5, color=BAD if _troubled(line) else MUTED, annotation_clip=False)  # fmt: skip
+    clusters = _binned(points, float(axes.get_window_extent().width), top)
+    draw_marks(axes, clusters, look_of, gid="strip", dodge=False)
+    tips = {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
+    return svg.sanitise(svg_text(figure), prefix="o-", title=title, description=alt, tips=tips)
+
+
+def _points(line: Line, height: int) -> list[Point]:
+    kernels = sorted({item.outcome.case.kernel for item in line.scored.values()})
+    step = min(_LANE_PX, _LANES_PX / len(kernels)) / _LINE_PX if kernels else 0.0
+    lane = {
+        kernel: height + ((len(kernels) - 1) / 2 - index) * step
+        for index, kernel in enumerate(kernels)
+    }
+    return [
+        Point(
+            row=row,
+            series=Series(item.outcome.case.kernel, line.dtype),
+            kind=marks.kind_of(item),
+            name="",
+            tip=marks.tip_of(item),
+            at=(100 * item.raw_fraction, lane[item.outcome.case.kernel]),
+            span=(lane[item.outcome.case.kernel],) * 2,
+            fraction=item.raw_fraction,
+        )
+        for row, item in line.scored.items()
+    ]
+
+
+def _binned(points: Sequence[Point], width_px: float, top: float) -> list[Cluster]:
+    """Group the cases of one lane that would lie on each other, coarser for very many."""
+    step = 0.75 * MARK_PX * (1 if len(points) <= 1_000 else 2) * top / width_px  # noqa: PLR2004
+    groups: dict[object, list[Point]] = {}
+    for point in points:
+        groups.setdefault(
+            (point.at[1], point.series, point.kind, math.floor(point.at[0] / step)), []
+        ).append(point)
+    return [Cluster(tuple(members)) for members in groups.values()]
+
+
+def _troubled(line: Line) -> bool:
+    return bool(line.failed_count) or len(valid(tuple(line.scored.values()))) < len(line.scored)
+
+
+def _aside(line: Line) -> str:
+    middle, good = line.median_fraction, len(valid(tuple(line.scored.values())))
+    parts = [f"median {units.percent(middle)} of {good}" if middle is not None else "no score"]
+    if len(line.scored) > good:
+        parts.append(f"{len(line.scored) - good} INVALID")
+    if line.failed_count:
+        parts.append(f"{line.failed_count} failed")
+    if line.skipped_count:
+        parts.append(f"{line.skipped_count} skipped")
+    return ", ".join(parts)
+
+
+def _alt(lines: Sequence[Line]) -> str:
+    """Say in words what the strip plot shows."""
+    ranked = sorted(
+        ((line.median_fraction, line) for line in lines if line.median_fraction is not None),
+        key=lambda pair: pair[0],
+    )
+    bad = sum(len(line.scored) - len(valid(tuple(line.scored.values()))) for line in lines)
+    failed = sum(line.failed_count for line in lines)
+    tail = [
+        text
+        for text in (f"{bad} INVALID" if bad else "", f"{failed} failed" if failed else "")
+        if text
+    ]
+    trouble = f" {', '.join(tail)}." if tail else ""
+    if not ranked:
+        return f"No case has a score.{trouble} The table of cases holds the data."
+    said = [
+        f"{clean(line.operator)} {line.dtype} {units.percent(middle)}" for middle, line in ranked
+    ]
+    return f"Median SOL by operator and dtype, lowest first: {listed(said, 12)}.{trouble} The table of cases holds the data."
