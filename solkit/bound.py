@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from solkit.gpu import Gpu
 from solkit.model import Bound, Ceilings, DramCeiling, Work
@@ -97,15 +97,20 @@ def _memory_s(work: Work, roof: Roof) -> float:
 def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
     """Return the time one kind of stream needs for `traffic_bytes`: log-log between its points.
 
-    Below the smallest point its time is a floor; above the largest its bandwidth goes on.
+    Below the smallest point its time is a floor; above the largest its bandwidth goes on. A point
+    slower than one with more bytes was disturbed: fewer bytes can't need more time.
     """
     ordered = sorted(points, key=lambda point: point.traffic_bytes)
-    first, last = ordered[0], ordered[-1]
-    if traffic_bytes <= first.traffic_bytes:
-        return first.median_s
+    least_s = list(accumulate((point.median_s for point in reversed(ordered)), min))[::-1]
+    last = ordered[-1]
+    if traffic_bytes <= ordered[0].traffic_bytes:
+        return least_s[0]
     if traffic_bytes >= last.traffic_bytes:
         return last.median_s * traffic_bytes / last.traffic_bytes
-    curve = [(math.log(point.traffic_bytes), math.log(point.median_s)) for point in ordered]
+    curve = [
+        (math.log(point.traffic_bytes), math.log(time_s))
+        for point, time_s in zip(ordered, least_s, strict=True)
+    ]
     return math.exp(_between(curve, math.log(traffic_bytes)))
 
 

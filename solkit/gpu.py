@@ -84,7 +84,7 @@ class Gpu:
     dram_published_bytes_per_s: the data sheet; dram_pin_bytes_per_s: bus bits x data rate / 8.
     Scores use the lesser of both (`dram_bytes_per_s`).
     memory_clock_hz: as NVML counts it, half the data rate: pin = 2 x clock x bus bits / 8.
-    pci_ids: PCI device ids in upper-case hex, with `:SUBSYSTEM` where the device id alone is not enough.
+    pci_ids: PCI device ids in upper-case hex, with `:SUBSYSTEM` where that is not enough.
     family, family_default: the short name that several cards share, and which of them it means.
     segment: market segment, which sets rates on the same die (GeForce halves fp32 accumulation).
     dram_shared: the memory is the CPU's too, so what a driver reports of its size varies.

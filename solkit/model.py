@@ -43,7 +43,7 @@ class Case:
 
     @property
     def _where(self) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Param], ...]]:
-        return tuple(self.shape.items()), tuple(sorted(self.params.items()))
+        return tuple(sorted(self.shape.items())), tuple(sorted(self.params.items()))
 
     @property
     def shape_text(self) -> str:

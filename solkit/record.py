@@ -41,6 +41,7 @@ __all__ = [
     "missing",
     "outcome_from_json",
     "outcome_json",
+    "parse",
     "read",
     "to_json",
 ]
@@ -188,7 +189,7 @@ def _read_file(path: Path) -> Run:
         ) from error
     if not text.strip():
         raise BadInput(f"{path}: is empty", remedy="the run was cut before it began: measure again")
-    return _parse(text, str(path))
+    return parse(text, str(path))
 
 
 @dataclass(slots=True)
@@ -202,7 +203,8 @@ class _Reading:
     duration_s: float | None = None
 
 
-def _parse(text: bytes, where: str) -> Run:
+def parse(text: bytes, where: str) -> Run:
+    """Read a run from the bytes of its file; `where` is the name that errors give."""
     lines = text.split(b"\n")
     half = lines.pop()  # empty, unless the last line never got its newline
     reading = _Reading()

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 NORMAL_975 = 1.959964  # the 97.5 % point of the normal distribution
+EXACT_COUNT = 1000  # up to here ranks come from the binomial distribution itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,30 @@ def median(samples: Sequence[float]) -> float:
 def spread(samples: Sequence[float]) -> Spread:
     """Return the median and its distribution-free 95 % interval.
 
-    The interval is the pair of order statistics whose ranks bracket n/2 by 1.96 * sqrt(n)/2
-    (binomial ranks by the normal approximation; the whole range below six samples).
+    The interval is the innermost symmetric pair of order statistics that holds the true median
+    with a probability of 95 % at least: the number of samples below it is binomial (n, 1/2).
+    Below six samples even the whole range holds it less often; it is returned all the same.
     """
     ordered = sorted(samples)
-    count = len(ordered)
-    half = NORMAL_975 * math.sqrt(count) / 2
-    low = max(0, math.floor(count / 2 - half))
-    high = min(count - 1, math.ceil(count / 2 + half) - 1)
-    return Spread(quantile(ordered, 0.5), ordered[low], ordered[max(high, 0)])
+    middle = quantile(ordered, 0.5)
+    low = low_rank(len(ordered))
+    return Spread(middle, ordered[low], ordered[-1 - low])
+
+
+@cache
+def low_rank(count: int) -> int:
+    """Return the rank (from 0) of the interval's lower end among `count` sorted samples.
+
+    The normal approximation alone, rounded outwards, falls to 92.2 % at 21 samples.
+    """
+    if count > EXACT_COUNT:
+        return math.floor(count / 2 - NORMAL_975 * math.sqrt(count) / 2) - 1
+    ways, below, rank = 1, 1, 0  # below: outcomes with at most `rank` samples under the median
+    while 40 * below <= 2**count:
+        rank += 1
+        ways = ways * (count - rank + 1) // rank
+        below += ways
+    return max(0, rank - 1)
 
 
 def thin(samples: Sequence[float], most: int = 100) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from solkit.dtypes import DTYPES
 from solkit.errors import BadInput
+from solkit.gpu import Gpu
 from solkit.model import Case, Failed, Measured, Outcome, Run, Skipped, Work
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ CASE_FIELDS = tuple(field.name for field in fields(Case))
 # What a header does not hold: it is written before there is an outcome or an end.
 LATER_FIELDS = ("outcomes", "ended", "duration_s")
 _MOST = 2**63  # beyond it a count is no count, and floats lose it
+_MOST_LIMIT = 1e24  # a million times the FLOP/s of the largest card
 T = TypeVar("T")
 
 
@@ -213,6 +215,9 @@ def _problem(outcome: Outcome) -> str:
     times = (*outcome.times_s, outcome.median_s, outcome.low_s, outcome.high_s)
     if not outcome.times_s or min(times) <= 0:
         return "its times are not all above zero"
+    clocks = (outcome.clocks.sm_hz, outcome.clocks.sm_low_hz, outcome.clocks.sm_high_hz)
+    if any(clock is not None and not _sound(clock) for clock in clocks):
+        return "a clock is not above zero"
     if outcome.sample_count < len(outcome.times_s) or outcome.floor_s < 0:
         return "its sample count or floor does not match its times"
     works = (outcome.work, *(step.work for step in outcome.unfused))
@@ -225,14 +230,34 @@ def _countable(work: Work) -> bool:
 
 
 def _header_problem(run: Run) -> str:
+    """Return what makes a header impossible: limits that nothing could be divided by."""
+    if run.gpu is not None and not all(map(_sound, _limits(run.gpu))):
+        return "a limit of its spec is no positive number"
     if run.ceilings is None:
         return ""
     dram, pipes = run.ceilings.dram, run.ceilings.pipes
-    if (
-        min((*(point.median_s for point in dram), *(pipe.median_s for pipe in pipes)), default=1.0)
-        <= 0
-    ):
+    times = (*(point.median_s for point in dram), *(pipe.median_s for pipe in pipes))
+    if min(times, default=1.0) <= 0:
         return "a ceiling's time is not above zero"
-    if any(not 1 <= point.traffic_bytes < _MOST or point.read_bytes < 0 for point in dram):
+    if any(not 0 <= pipe.flop < _MOST for pipe in pipes):
+        return "a ceiling's FLOP is no count"
+    if any(
+        min(point.read_bytes, point.write_bytes) < 0 or not 1 <= point.traffic_bytes < _MOST
+        for point in dram
+    ):
         return "a ceiling moved no bytes"
     return ""
+
+
+def _limits(gpu: Gpu) -> list[float]:
+    """Return every number of a spec that a score is taken against."""
+    limits = [gpu.sm_count, gpu.dram_bytes, gpu.dram_published_bytes_per_s, gpu.l2_bytes]
+    limits += [gpu.max_clock_hz]
+    limits += [gpu.dram_pin_bytes_per_s] if gpu.dram_pin_bytes_per_s is not None else []
+    for pipe in gpu.pipes.values():
+        limits += [pipe.flop_per_s, pipe.flop_per_clock_per_sm, pipe.clock_hz]
+    return limits
+
+
+def _sound(limit: float) -> bool:
+    return 0 < limit < _MOST_LIMIT

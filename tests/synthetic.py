@@ -24,8 +24,16 @@ from solkit.model import (
     Work,
 )
 
-SHEET = Source("Example GPU 100 data sheet, p. 2", "https://example.com/ds", date(2026, 1, 31), "read")
-PAPER = Source("Architecture paper, table 4", "https://example.com/wp", date(2026, 1, 31), "derived", "from the rate")
+SHEET = Source(
+    "Example GPU 100 data sheet, p. 2", "https://example.com/ds", date(2026, 1, 31), "read"
+)
+PAPER = Source(
+    "Architecture paper, table 4",
+    "https://example.com/wp",
+    date(2026, 1, 31),
+    "derived",
+    "from the rate",
+)
 GPU = Gpu(
     id="example_100",
     name="Example GPU 100",
@@ -58,7 +66,9 @@ STREAMS = (2**16, 2**20, 2**24, 2**27, 2**30)
 CEILINGS = Ceilings(
     method="events",
     dram=tuple(
-        DramCeiling(kernel, int(size * share), size - int(size * share), size / (rate * 2e12) + 1.5e-6)
+        DramCeiling(
+            kernel, int(size * share), size - int(size * share), size / (rate * 2e12) + 1.5e-6
+        )
         for kernel, share, rate in (("read", 1.0, 0.95), ("copy", 0.5, 0.9), ("write", 0.0, 0.92))
         for size in STREAMS
     ),
@@ -92,13 +102,17 @@ def measured(
         floor_s=FLOOR_S if gpu else 2e-7,
         method="events" if gpu else "perf_counter",
         cache="cold",
-        clocks=Clocks(1.5e9, 1.41e9, 1.56e9, 1.6e9, 52.0, 340.0, ("sw_power_cap",)) if gpu else Clocks(),
+        clocks=Clocks(1.5e9, 1.41e9, 1.56e9, 1.6e9, 52.0, 340.0, ("sw_power_cap",))
+        if gpu
+        else Clocks(),
         check=Check(round(0.05 + 0.5 * wobble(case), 3), 65536, "sampled rows", "2 ulp", 0),
         compiled=(Compiled(case.operator, 40 + len(case.operator), 0, 0),) if gpu else (),
     )
 
 
-def elementwise(operator: str, *, inputs: int, sfu: bool, steps: int, case: Case) -> tuple[Work, tuple[Step, ...]]:
+def elementwise(
+    operator: str, *, inputs: int, sfu: bool, steps: int, case: Case
+) -> tuple[Work, tuple[Step, ...]]:
     """Return the work of an elementwise operator and of its unfused steps."""
     count = math.prod(case.shape.values())
     size = count * case.item_bytes
@@ -107,7 +121,7 @@ def elementwise(operator: str, *, inputs: int, sfu: bool, steps: int, case: Case
 
 
 def outcomes(gpu: Gpu | None = GPU) -> list[Outcome]:
-    """Return about seventy outcomes: six operators, every status, scores from 5 % to above 100 %."""
+    """Return about seventy outcomes: six operators, every status, scores to above 100 %."""
     made: list[Outcome] = []
     for operator, inputs, sfu, steps in (
         ("copy", 1, False, 0),
@@ -118,11 +132,17 @@ def outcomes(gpu: Gpu | None = GPU) -> list[Outcome]:
     ):
         for kernel, skill in (("solkit", 0.93), ("torch", 0.71)):
             for rows in (1, 64, 1024, 4096, 16384, 32768):
-                shape = {"elements": rows * 4096} if operator == "copy" else {"rows": rows, "cols": 4096}
+                shape = (
+                    {"elements": rows * 4096}
+                    if operator == "copy"
+                    else {"rows": rows, "cols": 4096}
+                )
                 case = Case(operator, kernel, shape, "fp32" if gpu is None else "bf16")
                 if operator == "copy" and kernel == "torch":
                     continue
-                work, unfused = elementwise(operator, inputs=inputs, sfu=sfu, steps=steps, case=case)
+                work, unfused = elementwise(
+                    operator, inputs=inputs, sfu=sfu, steps=steps, case=case
+                )
                 roof = spec_roof(gpu) if gpu else measured_roof(CEILINGS)
                 good = skill - 0.12 * wobble(case)
                 time_s = bound(work, roof).sol_s / good + (1.8e-6 if gpu else 3e-7)
@@ -135,27 +155,48 @@ def products(gpu: Gpu | None) -> list[Outcome]:
     """Return matrix products: good, above the sheet, too fast to be true, failed, skipped."""
     made: list[Outcome] = []
     for size, weight in [(m, w) for m in (16, 256, 1024, 4096, 8192) for w in ("kn", "nk")]:
-        case = Case("matmul_add", "solkit", {"M": size, "N": 2560, "K": 2560}, "bf16", {"weight": weight})
+        case = Case(
+            "matmul_add", "solkit", {"M": size, "N": 2560, "K": 2560}, "bf16", {"weight": weight}
+        )
         read, write = 2 * (size * 2560 + 2560 * 2560 + size * 2560), 2 * size * 2560
         work = Work(read, write, {"bf16_tensor": 2 * size * 2560 * 2560})
         if gpu is None:
             made.append(Skipped(case, "NumPy has no bf16 arithmetic: sweep fp32 here"))
             continue
-        good = {16: 0.55, 256: 0.48, 1024: 0.72, 4096: 0.86, 8192: 1.06 if weight == "nk" else 0.9}[size]
+        good = {16: 0.55, 256: 0.48, 1024: 0.72, 4096: 0.86, 8192: 1.06 if weight == "nk" else 0.9}[
+            size
+        ]
         time_s = bound(work, spec_roof(gpu)).sol_s / good
         if (size, weight) == (1024, "kn"):
             time_s /= 2.6
         step = Step("residual", Work(2 * size * 2560 * 2, 2 * size * 2560))
-        made.append(measured(case, work, time_s=time_s, unfused=(Step("product", work), step), gpu=gpu))
-    log = "matmul_add.cu(41): error: identifier \"WIDTH\" is undefined\n    float lane[WIDTH];\n               ^\n1 error detected"
-    broken = Case("matmul_add", "wide<256, 8>", {"M": 8192, "N": 2560, "K": 2560}, "fp16", {"weight": "kn"})
-    made.append(Failed(broken, "compile", log, "Fix matmul_add.cu at line 41 and run again with --resume."))
+        made.append(
+            measured(case, work, time_s=time_s, unfused=(Step("product", work), step), gpu=gpu)
+        )
+    log = (
+        'matmul_add.cu(41): error: identifier "WIDTH" is undefined\n'
+        "    float lane[WIDTH];\n               ^\n1 error detected"
+    )
+    broken = Case(
+        "matmul_add", "wide<256, 8>", {"M": 8192, "N": 2560, "K": 2560}, "fp16", {"weight": "kn"}
+    )
+    made.append(
+        Failed(broken, "compile", log, "Fix matmul_add.cu at line 41 and run again with --resume.")
+    )
     wrong = Case("softmax", "fast", {"rows": 4096, "cols": 4096}, "fp16")
     made.append(
-        Failed(wrong, "check", "3,112 of 65,536 values differ by more than allowed (worst 41 x)", "Compare against the reference.")
+        Failed(
+            wrong,
+            "check",
+            "3,112 of 65,536 values differ by more than allowed (worst 41 x)",
+            "Compare against the reference.",
+        )
     )
     made += [
-        Skipped(Case("swiglu", "solkit", {"rows": rows, "cols": 4099}, "bf16"), "cols must be a multiple of 8")
+        Skipped(
+            Case("swiglu", "solkit", {"rows": rows, "cols": 4099}, "bf16"),
+            "cols must be a multiple of 8",
+        )
         for rows in (1, 1024, 4096)
     ]
     return made
@@ -165,14 +206,27 @@ def synthetic_run(made: Sequence[Outcome] | None = None, *, gpu: Gpu | None = GP
     """Return a finished run of the invented card, or of an invented CPU where `gpu` is None."""
     facts = (
         DeviceFacts(
-            "cuda", "Example GPU 100", compute_capability="9.0", driver="600.12", cuda_driver="13.1", ecc=True,
-            sm_count=100, dram_bytes=80 * 2**30, l2_bytes=32 * 2**20, max_clock_hz=1.8e9, power_limit_w=450.0,
+            "cuda",
+            "Example GPU 100",
+            compute_capability="9.0",
+            driver="600.12",
+            cuda_driver="13.1",
+            ecc=True,
+            sm_count=100,
+            dram_bytes=80 * 2**30,
+            l2_bytes=32 * 2**20,
+            max_clock_hz=1.8e9,
+            power_limit_w=450.0,
             power_default_w=500.0,
         )
         if gpu
         else DeviceFacts("cpu", "Example CPU", core_count=8, dram_bytes=32 * 2**30, l2_bytes=2**25)
     )
-    ceilings = CEILINGS if gpu else replace(CEILINGS, pipes=(PipeCeiling("fp32", 10**12, 1.0, "2048^3 product"),))
+    ceilings = (
+        CEILINGS
+        if gpu
+        else replace(CEILINGS, pipes=(PipeCeiling("fp32", 10**12, 1.0, "2048^3 product"),))
+    )
     found = tuple(outcomes(gpu) if made is None else made)
     return Run(
         id="20260131-120000",
@@ -181,7 +235,12 @@ def synthetic_run(made: Sequence[Outcome] | None = None, *, gpu: Gpu | None = GP
         facts=facts,
         gpu=gpu,
         ceilings=ceilings,
-        versions={"solkit": "0.1.0", "numpy": "2.3.0", "python": "3.11.9", **({"cupy": "14.2"} if gpu else {})},
+        versions={
+            "solkit": "0.1.0",
+            "numpy": "2.3.0",
+            "python": "3.11.9",
+            **({"cupy": "14.2"} if gpu else {}),
+        },
         seed=0,
         method="events, median of rotating buffer sets" if gpu else "perf_counter",
         cache="cold",

@@ -70,6 +70,8 @@ add_rmsnorm(const T* __restrict__ x, const T* __restrict__ residual, const T* __
       from_x[c] = add<T, VEC>(from_x[c], from_residual[c]);  // from here on it holds h
       store<T, VEC>(h + start + col, from_x[c]);
       sum += sum_of_squares<T, VEC>(from_x[c]);
+      stay_packed(from_x[c]);
+      stay_packed(gain[c]);
     }
   }
   sum = ROW_THREADS == 32 ? warp_reduce<Sum>(sum) : block_reduce<Sum, ROW_THREADS>(sum);

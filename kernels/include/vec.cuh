@@ -71,4 +71,16 @@ __device__ __forceinline__ void store(T* target, Vec<T, N> value) {
   *reinterpret_cast<W*>(target) = *reinterpret_cast<W*>(&value);
 }
 
+// Make the compiler forget what it knows of these items' float values, so that between two uses they
+// wait in registers packed. Without it, it keeps bf16 items unpacked (a shift it would rather not
+// repeat): twice the registers, and spills in long rows.
+template <typename T, int N>
+__device__ __forceinline__ void stay_packed(Vec<T, N>& value) {
+  if constexpr (N * sizeof(T) >= 4) {
+    auto& words = reinterpret_cast<unsigned int(&)[N * sizeof(T) / 4]>(value);
+#pragma unroll
+    for (int w = 0; w < static_cast<int>(N * sizeof(T) / 4); ++w) asm volatile("" : "+r"(words[w]));
+  }
+}
+
 }  // namespace solkit

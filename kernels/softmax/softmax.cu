@@ -62,13 +62,19 @@ softmax(const T* __restrict__ x, T* __restrict__ y, long long rows, long long co
   float most = Max::identity();
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {
-    if ((c * ROW_THREADS + lane) * VEC < cols) most = Max::join(most, max_of<T, VEC>(value[c]));
+    if ((c * ROW_THREADS + lane) * VEC < cols) {
+      most = Max::join(most, max_of<T, VEC>(value[c]));
+      stay_packed(value[c]);
+    }
   }
   most = ROW_THREADS == 32 ? warp_reduce<Max>(most) : block_reduce<Max, ROW_THREADS>(most);
   float sum = 0.0f;
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {
-    if ((c * ROW_THREADS + lane) * VEC < cols) sum += sum_of_exp<T, VEC>(value[c], most);
+    if ((c * ROW_THREADS + lane) * VEC < cols) {
+      sum += sum_of_exp<T, VEC>(value[c], most);
+      stay_packed(value[c]);
+    }
   }
   sum = ROW_THREADS == 32 ? warp_reduce<Sum>(sum) : block_reduce<Sum, ROW_THREADS>(sum);
   const float factor = 1.0f / sum;

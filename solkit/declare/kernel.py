@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from solkit.declare.operator import Operator
-from solkit.errors import BadInput
+from solkit.dtypes import DTYPES
+from solkit.errors import BadInput, unknown
 from solkit.model import Case
+
+CPU_DTYPES = ("fp64", "fp32")  # what NumPy has arithmetic for
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Kernel:
 
     CUDA: `source` (a .cu beside the declaration) and `launches(case)`; `workspace(case)` gives
     scratch buffers by name and bytes. Python: `function(**arrays, **params)`, which writes the
-    outputs in place, on arrays of the device named.
+    outputs in place, on arrays of the device named; on the CPU it has NumPy's dtypes alone.
     refuse(case): why this kernel does not take a case, or None.
     min_compute_capability: the oldest card it runs on.
     """
@@ -53,13 +56,22 @@ class Kernel:
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a declaration that is neither CUDA nor Python, or both."""
+        """Refuse a declaration that is neither CUDA nor Python, or both, or for no device."""
         cuda = bool(self.source) and self.launches is not None
         if cuda == (self.function is not None):
             raise BadInput(
                 f"kernel {self.name!r}: give source and launches (CUDA), or function (Python)",
                 remedy="see docs/write-a-kernel.md",
             )
+        where = f"kernel {self.name!r}"
+        if self.device not in ("cuda", "cpu"):
+            raise unknown("device", self.device, ("cuda", "cpu"), where=where)
+        for dtype in self.dtypes:
+            if dtype not in DTYPES:
+                raise unknown("dtype", dtype, DTYPES, where=where)
+        if self.device == "cpu":
+            held = tuple(dtype for dtype in self.dtypes if dtype in CPU_DTYPES)
+            object.__setattr__(self, "dtypes", held)
 
     @property
     def operator_name(self) -> str:

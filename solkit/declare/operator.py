@@ -163,10 +163,22 @@ class Operator:
             yield "no argument has the role 'out' or 'inout'"
         if len(set(names)) < len(names):
             yield f"two arguments share a name: {', '.join(names)}"
+        shared = [name for name in names if name in self.params or name in self.axes]
+        if shared:
+            yield f"the argument {shared[0]!r} has the name of a param or an axis"
         yield from (problem for arg in self.args for problem in _arg_problems(arg, self.params))
         unknown = [axis for axis in self.independent if axis not in self.axes]
         if unknown:
             yield f"independent names {unknown[0]!r}, which is no axis of an argument"
+        for dtype in (*self.dtypes, *self.tolerance):
+            if dtype not in DTYPES:
+                yield f"the dtype {dtype!r} is unknown (known: {', '.join(DTYPES)})"
+        yield from (
+            f"the param {name!r} has no values" for name, held in self.params.items() if not held
+        )
+        yield from self._reference_problems()
+
+    def _reference_problems(self) -> Iterator[str]:
         if not callable(self.reference):
             yield "its reference is not a function"
             return

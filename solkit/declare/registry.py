@@ -8,13 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from solkit.declare.kernel import Kernel
+from solkit.declare.kernel import CPU_DTYPES, Kernel
 from solkit.declare.operator import Operator
 from solkit.dtypes import DTYPES
 from solkit.errors import BadInput, SolkitError, unknown
 from solkit.resources import folder
-
-CPU_DTYPES = ("fp64", "fp32")  # what NumPy has arithmetic for
 
 
 @dataclass(slots=True)

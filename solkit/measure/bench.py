@@ -1,13 +1,5 @@
 """The bench: the parent's side of measuring. A worker may die; no outcome is lost with it."""
 
-import contextlib
-import json
-import queue
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +10,14 @@ from typing import Any, Literal, Self
 from solkit.declare.catalog import CaseFacts, Catalog, KernelInfo, LocalCatalog, OperatorInfo
 from solkit.declare.registry import bundled
 from solkit.errors import BadInput, NoDevice, SolkitError
-from solkit.measure.protocol import STAGE_LIMIT_S, line, plain, typed
+from solkit.measure.process import Process, WorkerDied
+from solkit.measure.protocol import plain, typed
 from solkit.measure.remedies import remedy_for
-from solkit.model import Case, Ceilings, Failed, Outcome, Stage
+from solkit.model import Case, Ceilings, Failed, Outcome, Stage, Work
 from solkit.plan.jobs import Job
 
 OnCase = Callable[[Case | None, str], None]
-_TAIL_BYTES = 2000
+_MOST_DEATHS = 3  # a kernel whose description ends so many workers gets no further one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +31,6 @@ class Settings:
     budget_s: float = 0.5
 
 
-class WorkerDied(Exception):  # what became of the worker
-    """The worker ended, hung or lost its device: at which job and stage, and what was said."""
-
-    def __init__(self, index: int, stage: str, message: str) -> None:
-        super().__init__(message)
-        self.index, self.stage, self.message = index, stage, message
-
-
 class Bench:
     """Measures groups of jobs in a worker process; a context manager.
 
@@ -54,7 +39,7 @@ class Bench:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._process: _Process | None = None
+        self._process: Process | None = None
         self._opened: dict[str, Any] | None = None
 
     def __enter__(self) -> Self:
@@ -107,17 +92,42 @@ class Bench:
 
     def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
         """Have the worker describe cases of loaded declarations."""
-        process = self._loaded()
-        facts: list[CaseFacts] = typed(
-            list[CaseFacts],
-            process.ask({"do": "describe", "cases": plain(list(cases), list[Case])}),
-        )
-        return facts
+        facts: dict[int, CaseFacts] = {}
+        deaths: dict[tuple[str, str], int] = {}
+        while len(facts) < len(cases):
+            waiting = [index for index in range(len(cases)) if index not in facts]
+            asked = [cases[index] for index in waiting]
+            message = {"do": "describe", "cases": plain(asked, list[Case])}
+            try:
+                found = typed(list[CaseFacts], self._loaded().ask(message))
+                facts.update(zip(waiting, found, strict=True))
+            except WorkerDied as died:
+                self._stop()
+                guilty = waiting[died.index]
+                kernel = (cases[guilty].operator, cases[guilty].kernel)
+                deaths[kernel] = deaths.get(kernel, 0) + 1
+                condemned = [guilty]
+                if deaths[kernel] == _MOST_DEATHS:
+                    condemned = [
+                        index
+                        for index in waiting
+                        if (cases[index].operator, cases[index].kernel) == kernel
+                    ]
+                problem = f"describing it ended the worker: {died.message}"
+                facts |= {index: CaseFacts(Work(0, 0), (), 0, None, problem) for index in condemned}
+        return [facts[index] for index in range(len(cases))]
 
     def ceilings(self) -> Ceilings:
-        """Measure the roof of the device."""
+        """Measure the roof of the device; NoDevice when that ends the worker."""
         self._open()
-        found: Ceilings = typed(Ceilings, self._loaded().ask({"do": "ceilings"}))
+        try:
+            found: Ceilings = typed(Ceilings, self._loaded().ask({"do": "ceilings"}))
+        except WorkerDied as died:
+            self._stop()
+            raise NoDevice(
+                f"measuring the ceilings ended the worker: {died.message}",
+                remedy=remedy_for(died.message, "run: solkit doctor"),
+            ) from died
         return found
 
     def measure(self, groups: Sequence[Sequence[Job]], on_case: OnCase) -> Iterator[list[Outcome]]:
@@ -166,9 +176,9 @@ class Bench:
                     )
         return [outcomes[index] for index in range(len(jobs))]
 
-    def _loaded(self) -> "_Process":
+    def _loaded(self) -> Process:
         if self._process is None:
-            self._process = _Process()
+            self._process = Process()
             paths = [str(path) for path in self.settings.loads]
             try:
                 self._process.answer = self._process.ask({"do": "load", "paths": paths})
@@ -226,101 +236,6 @@ class _WorkerCatalog:
     def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
         """Have the worker describe the cases."""
         return self._bench.describe(cases)
-
-
-class _Process:
-    """One worker process, its pipes, and the last thing it said it was doing."""
-
-    def __init__(self) -> None:
-        self.answer: Any = None
-        self.device_open = False
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "solkit.measure.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
-        self._lines: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def ask(
-        self, message: dict[str, Any], on_case: Callable[[int, str], None] | None = None
-    ) -> Any:  # noqa: ANN401  # JSON
-        """Send a command and return its payload; WorkerDied when it ends or takes too long."""
-        index, stage = 0, "worker"
-        try:
-            self._send(message)
-            while True:
-                reply = self._next(index, stage)
-                if "at" in reply:
-                    index, stage = int(reply["at"]), str(reply["stage"])
-                    if on_case is not None:
-                        on_case(index, stage)
-                elif "lost" in reply:
-                    lost = reply["lost"]
-                    raise WorkerDied(int(lost["at"]), lost["stage"], lost["message"])
-                elif "error" in reply:
-                    raise _error(reply["error"])
-                else:
-                    return reply["done"]
-        except BrokenPipeError as error:
-            raise WorkerDied(index, stage, self._last_words()) from error
-
-    def stop(self) -> None:
-        """End the process, by force if need be."""
-        if self._popen.stdin:
-            with contextlib.suppress(BrokenPipeError):  # it may be gone already
-                self._popen.stdin.close()
-        try:
-            self._popen.wait(timeout=2 if self._popen.poll() is None else 0.1)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
-        self._errors.close()
-
-    def _send(self, message: dict[str, Any]) -> None:
-        if self._popen.stdin is None:
-            raise BrokenPipeError
-        self._popen.stdin.write(line(message))
-        self._popen.stdin.flush()
-
-    def _next(self, index: int, stage: str) -> dict[str, Any]:
-        limit_s = STAGE_LIMIT_S.get(stage, STAGE_LIMIT_S["worker"])
-        try:
-            raw = self._lines.get(timeout=limit_s)
-        except queue.Empty as error:
-            self._popen.kill()
-            raise WorkerDied(
-                index, stage, f"it did not finish within {limit_s:g} s and was stopped"
-            ) from error
-        if not raw:
-            raise WorkerDied(index, stage, self._last_words())
-        reply: dict[str, Any] = json.loads(raw)
-        return reply
-
-    def _read(self) -> None:
-        if self._popen.stdout is not None:
-            for raw in self._popen.stdout:
-                self._lines.put(raw)
-        self._lines.put(b"")
-
-    def _last_words(self) -> str:
-        try:
-            code = self._popen.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            code = self._popen.wait()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        self._errors.seek(0, 2)
-        self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))
-        tail = self._errors.read().decode("utf-8", "replace").strip()
-        return f"the worker ended with {how}" + (f"; it said: {tail}" if tail else "")
-
-
-def _error(said: dict[str, Any]) -> SolkitError:
-    kind = NoDevice if said.get("exit") == NoDevice.exit_code else BadInput
-    return kind(str(said["message"]), remedy=str(said["remedy"]))
 
 
 def _failed(case: Case, stage: str, message: str) -> Failed:

@@ -53,6 +53,14 @@ class BufferSets:
             for target in self.arrays[name]:
                 device.copy(source, target)
 
+    def repair(self, device: Device, case: Case, seed: int) -> None:
+        """Give the inputs their first values back, in every set, after a kernel wrote to them."""
+        for arg in self.operator.args:
+            if arg.role == "in":
+                (source,) = device.allocate(arg, case, 1, seed)
+                for target in self.arrays[arg.name]:
+                    device.copy(source, target)
+
     def poison(self, device: Device, number: int) -> None:
         """Fill the outputs of a set with NaN, so that what a kernel doesn't write shows."""
         for arg in self.operator.args:
@@ -60,8 +68,10 @@ class BufferSets:
                 device.poison(self.arrays[arg.name][number])
 
 
-def make(device: Device, operator: Operator, case: Case, seed: int) -> BufferSets:
-    """Allocate the sets of a case; NoDevice when not even one fits."""
+def make(
+    device: Device, operator: Operator, case: Case, seed: int, *, most_sets: int = MOST_SETS
+) -> BufferSets:
+    """Allocate the sets of a case, `most_sets` at most; NoDevice when not even one fits."""
     footprint = sum(arg.nbytes(case) for arg in operator.args)
     free = device.free_bytes()
     if footprint > free:
@@ -70,12 +80,13 @@ def make(device: Device, operator: Operator, case: Case, seed: int) -> BufferSet
             remedy="take a smaller shape, or free memory on the device",
         )
     multiple = CACHE_MULTIPLE[device.kind]
-    count = set_count(
+    wanted = set_count(
         footprint_bytes=footprint,
         cache_bytes=device.cache_bytes,
         free_bytes=free,
         multiple=multiple,
     )
+    count = min(wanted, most_sets)
     arrays = {arg.name: device.allocate(arg, case, count, seed) for arg in operator.args}
     pristine = {
         arg.name: device.allocate(arg, case, 1, seed)[0]

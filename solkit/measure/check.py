@@ -27,6 +27,7 @@ class Expectation:
     """The reference values of a case at chosen indices, ready to be compared with any kernel's."""
 
     index: Mapping[str, Array | None]
+    inputs: Mapping[str, Array]
     values: Mapping[str, Array]
     way: str
     seed: int
@@ -70,7 +71,8 @@ def expect(
         if chosen is not None
     ]
     way = "sampled " + ", ".join(sampled) if sampled else "whole"
-    return Expectation(index, values, way, seed)
+    kept = {arg.name: inputs[arg.name] for arg in operator.args if arg.role == "in"}
+    return Expectation(index, kept, values, way, seed)
 
 
 def compare(
@@ -95,8 +97,8 @@ def compare(
         if error.size and error.max() > 1.0:
             place = np.unravel_index(int(error.argmax()), error.shape)
             raise CheckFailed(
-                f"{arg.name}{_where(arg, place, expected)} is {seen[place]:.6g}, the reference says "
-                f"{want[place]:.6g}; {int((error > 1.0).sum())} of {error.size} compared "
+                f"{arg.name}{_where(arg, place, expected)} is {seen[place]:.6g}, "
+                f"the reference says {want[place]:.6g}; {int((error > 1.0).sum())} of {error.size} compared "
                 f"elements are off by more than {tolerance.relative_fraction:g} relative "
                 f"+ {tolerance.absolute_fraction:g}",
                 remedy="mend the kernel, or the operator's tolerance if rounding explains it",
@@ -107,6 +109,20 @@ def compare(
             f"{tolerance.relative_fraction:g} relative + {tolerance.absolute_fraction:g}"
         )
     return Check(worst, compared, expected.way, ", ".join(dict.fromkeys(tolerances)), expected.seed)
+
+
+def changed_input(
+    device: Device, operator: Operator, case: Case, buffers: Buffers, expected: Expectation
+) -> str:
+    """Return the first input that no longer holds what the reference was given, or nothing."""
+    for arg in operator.args:
+        if arg.role != "in":
+            continue
+        along = _along(arg, case, expected.index)
+        held = _logical(device.fetch(buffers[arg.name], arg.dtype_of(case), along), arg, case)
+        if not np.array_equal(held, expected.inputs[arg.name]):
+            return arg.name
+    return ""
 
 
 def _all_written(nan_count: int, arg: Arg, case: Case, want: Array) -> None:

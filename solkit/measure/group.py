@@ -11,7 +11,7 @@ from pathlib import Path
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
-from solkit.errors import SolkitError
+from solkit.errors import NoDevice, SolkitError
 from solkit.measure import buffers, check
 from solkit.measure.device.base import Buffers, Device, DeviceLost, Program, Sample
 from solkit.measure.remedies import remedy_for
@@ -67,6 +67,22 @@ def measure(
     device: Device, registry: Registry, jobs: Sequence[Job], settings: Settings, say: Say
 ) -> list[Outcome]:
     """Measure a group and return an outcome for each job, in order; Lost when the device is."""
+    last: tuple[int, Stage] = (0, "worker")
+
+    def heard(index: int, stage: Stage) -> None:
+        nonlocal last
+        last = (index, stage)
+        say(index, stage)
+
+    try:
+        return _measure(device, registry, jobs, settings, heard)
+    except DeviceLost as error:  # copying and waiting can find it lost, too
+        raise Lost(*last, str(error)) from error
+
+
+def _measure(
+    device: Device, registry: Registry, jobs: Sequence[Job], settings: Settings, say: Say
+) -> list[Outcome]:
     entries = [
         _Entry(
             index,
@@ -112,14 +128,13 @@ class _Guard:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is None:
             return False
-        if isinstance(error, DeviceLost):
-            raise Lost(self.entry.index, self.stage, str(error)) from error
-        if not isinstance(error, Exception):
+        if isinstance(error, DeviceLost) or not isinstance(error, Exception):
             return False
         message, remedy = _explained(error)
         for entry in (self.entry, *self.others):
             compiled = entry.program.compiled if entry.program else ()
-            entry.failed = Failed(entry.job.case, self.stage, message, remedy, compiled)
+            if entry.failed is None:  # the first failure explains the later ones
+                entry.failed = Failed(entry.job.case, self.stage, message, remedy, compiled)
         return True
 
 
@@ -162,7 +177,9 @@ def _check_all(
                 entry.check = check.compare(
                     device, entry.operator, entry.job.case, sets.buffers(0), expected
                 )
-        sets.restore(device)
+        with _Guard(entry, "check", say):
+            sets.restore(device)
+            _keep_inputs(device, sets, entry, expected, settings.seed)
 
 
 def _check_again(
@@ -172,22 +189,53 @@ def _check_again(
     settings: Settings,
     say: Say,
 ) -> None:
-    """Check the output of a timed call, which must be what it was before the timing."""
-    for entry in entries:
+    """Check a timed call on inputs no kernel has seen: a result kept from before is wrong now."""
+    if not entries:
+        return
+    first, seed = entries[0], settings.seed + 1
+    fresh, expected = sets, None
+    with _Guard(first, "check", say, others=entries[1:]):
+        try:
+            fresh = buffers.make(device, first.operator, first.job.case, seed, most_sets=1)
+        except NoDevice:  # one set fills the memory: its old inputs must do
+            seed = settings.seed
+            fresh.restore(device)
+        expected = check.expect(
+            device, first.operator, first.job.case, fresh.buffers(0), settings.seed
+        )
+    for entry in _alive(entries):
+        if expected is None:
+            continue
         with _Guard(entry, "check", say):
-            number = sets.take()
-            sets.restore(device)
-            sets.poison(device, number)
-            expected = check.expect(
-                device, entry.operator, entry.job.case, sets.buffers(number), settings.seed
-            )
-            _timed(device, entry, sets.buffers(number))
+            fresh.poison(device, 0)
+            _timed(device, entry, fresh.buffers(0))
             device.synchronize()
             after = check.compare(
-                device, entry.operator, entry.job.case, sets.buffers(number), expected
+                device, entry.operator, entry.job.case, fresh.buffers(0), expected
             )
             if entry.check is None or after.error_fraction > entry.check.error_fraction:
                 entry.check = after
+        with _Guard(entry, "check", say):
+            fresh.restore(device)
+            _keep_inputs(device, fresh, entry, expected, seed)
+
+
+def _keep_inputs(
+    device: Device,
+    sets: buffers.BufferSets,
+    entry: _Entry,
+    expected: check.Expectation,
+    seed: int,
+) -> None:
+    """Fail a kernel that wrote to an input, and mend it: the next kernel reads the same sets."""
+    case = entry.job.case
+    changed = check.changed_input(device, entry.operator, case, sets.buffers(0), expected)
+    if changed:
+        sets.repair(device, case, seed)
+        raise check.CheckFailed(
+            f"it wrote to its input {changed!r}",
+            remedy="write to outputs only, or declare the argument 'inout'",
+        )
 
 
 def _timed(device: Device, entry: _Entry, arrays: Buffers) -> Sample:

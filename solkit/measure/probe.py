@@ -25,6 +25,7 @@ __all__ = [
     "cuda_devices",
     "cupy_extra",
     "cupy_is_installed",
+    "find_device",
 ]
 
 
@@ -129,7 +130,7 @@ def choose(
     found = probe()
     if wanted.casefold() == "auto":
         return _automatic(found, cpu, has_cupy=has_cupy(), platform=platform)
-    facts = _named(wanted, found)
+    facts = find_device(wanted, found)
     obstacle = _obstacle(facts, has_cupy=has_cupy(), platform=platform)
     if obstacle is not None:
         raise obstacle
@@ -165,8 +166,11 @@ def _obstacle(facts: DeviceFacts, *, has_cupy: bool, platform: str) -> NoDevice 
     return None
 
 
-def _named(wanted: str, found: Probe) -> DeviceFacts:
-    """Find the device a person names; without any device, the reason for that comes first."""
+def find_device(wanted: str, found: Probe) -> DeviceFacts:
+    """Find the device a person names: `cuda`, `cuda:N`, or a card by any of its names.
+
+    NoDevice where it is not here (with the reason, where no device is), BadInput for no name.
+    """
     number = re.fullmatch(r"cuda(?::(\d{1,6}))?", wanted, re.IGNORECASE | re.ASCII)
     if number is not None:
         if not found.devices:

@@ -140,6 +140,6 @@ def pci_id(device: str, subsystem: str = "") -> tuple[str, str]:
 
 
 def _half(text: str) -> str:
-    """Return the four digits that are not NVIDIA's vendor id; boards of other makers keep the first."""
+    """Return the device half of what a driver prints: `233510DE` holds the vendor last."""
     plain = text.strip().upper().removeprefix("0X").replace("10DE:", "")
     return plain[:4] if re.fullmatch(r"[0-9A-F]{4}([0-9A-F]{4})?", plain) else ""

@@ -20,15 +20,15 @@ class Axis:
 
 
 def point_of(item: Item, operator: OperatorInfo) -> dict[str, int]:
-    """Read one explicit shape."""
+    """Read one explicit shape; its axes stay in the order in which the file has them."""
     found = _axes(item, operator, "a shape")
-    return {axis: _extent(found[axis], axis, hint=True) for axis in operator.axes}
+    return {axis: _extent(value, axis, hint=True) for axis, value in found.items()}
 
 
 def grid_of(item: Item, operator: OperatorInfo, *, most: int) -> dict[str, Axis]:
     """Read a grid, whose axes are single values, lists or ranges of `most` values at most."""
     found = _axes(item, operator, "grid")
-    return {axis: _axis(found[axis], axis, most) for axis in operator.axes}
+    return {axis: _axis(value, axis, most) for axis, value in found.items()}
 
 
 def _axes(item: Item, operator: OperatorInfo, what: str) -> dict[str, Item]:

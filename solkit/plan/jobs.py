@@ -43,7 +43,7 @@ class Plan:
         return list(grouped.values())
 
 
-def plan(  # noqa: PLR0913  # a plan is for cases, on a device, of a card, under a roof
+def plan(
     cases: Sequence[Case],
     catalog: Catalog,
     *,

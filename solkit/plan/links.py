@@ -33,6 +33,6 @@ def link_findings(gpu: Gpu) -> Iterator[tuple[str, str, str]]:
         ratio = link.bytes_per_s_per_direction / right
         yield (
             name,
-            f"{link.bytes_per_s_per_direction:.4g} B/s is {ratio:.2f} x one direction of {link.kind}",
+            f"{link.bytes_per_s_per_direction:.4g} B/s: {ratio:.2f} x one direction of {link.kind}",
             f"write {right:.4g}: sheets add both directions",
         )

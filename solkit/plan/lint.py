@@ -4,52 +4,21 @@ Pure: a set of cards goes in, findings come out. A number off its product by mor
 written `reason`, and no reason excuses more than 15 %: beyond that it is another number.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from solkit.gpu import PIPES, Gpu, Pipe
+from solkit.gpu import PIPES, Gpu
 from solkit.plan.devices import DRIVER_NAMES, MIB, READINGS
 from solkit.plan.links import link_findings
-from solkit.plan.rates import (
-    ABSENT,
-    ACCUMULATE,
-    FP32_MOST,
-    OWN_TENSOR_CLOCK,
-    RATES,
-    SHARED_KIB,
-    TENSOR_PIPES,
-    allowed,
-    grade,
-)
+from solkit.plan.magnitudes import RANGES, out_of_range
+from solkit.plan.peaks import LEAST_REASON, pipe_problem
+from solkit.plan.rates import ABSENT, SHARED_KIB
 from solkit.plan.specs import numbers
 
-EXACT = 0.02  # SMs x rate x clock against the published peak
-EXCUSED = 0.15  # the most that a written reason may explain
 SHEET = 0.01  # data sheet against pin rate
 SHEET_EXCUSED = 0.06
 SAME_PIPES = 3  # cards that share so many peaks must say why
-LEAST_TENSOR_CLOCK = 0.85  # of the highest clock; the lowest known is 0.866 (NVL cards, by power)
-SPARSE_MOST = 2.05  # structured sparsity doubles a peak at most
-_LEAST_REASON = 12  # letters: "see above" is no reason
-
-# Where a value is of another unit (GB for bytes, TFLOP for FLOP, MHz for Hz), it is off by 1000.
-_RANGES: dict[str, tuple[float, float]] = {
-    "flop_per_s": (1e10, 1e17),
-    "clock_hz": (1e8, 5e9),
-    "base_clock_hz": (1e8, 5e9),
-    "boost_clock_hz": (1e8, 5e9),
-    "max_clock_hz": (1e8, 5e9),
-    "memory_clock_hz": (1e8, 3e10),
-    "dram_published_bytes_per_s": (2e10, 5e13),
-    "dram_pin_bytes_per_s": (2e10, 5e13),
-    "bytes_per_s_per_direction": (1e9, 5e12),
-    "dram_bytes": (2**29, 2**41),
-    "l2_bytes": (2**18, 2**30),
-    "power_w": (5, 5000),
-    "sm_count": (1, 1000),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,175 +44,18 @@ def lint(specs: Mapping[str, Gpu]) -> list[Finding]:
 def _pipes(gpu: Gpu) -> Iterator[Finding]:
     """Each peak against its rate, its clock and the chip: at most one finding a pipe."""
     for name, pipe in gpu.pipes.items():
-        problem = _pipe(gpu, name, pipe)
+        problem = pipe_problem(gpu, name, pipe)
         if problem:
             rule, message, remedy = problem
             yield Finding(gpu.id, rule, f"pipes.{name}", message, remedy)
-
-
-Problem = tuple[str, str, str] | None
-
-
-def _pipe(gpu: Gpu, name: str, pipe: Pipe) -> Problem:
-    if name in ABSENT.get(gpu.compute_capability, frozenset()):
-        return (
-            "absent-pipe",
-            f"compute capability {gpu.compute_capability} has no {name}",
-            f"remove pipes.{name} and list it in absent_pipes",
-        )
-    if _out_of_range("flop_per_s", pipe.flop_per_s) or _out_of_range("clock_hz", pipe.clock_hz):
-        return None  # the rule of magnitudes says it
-    return (
-        _rate(gpu, name, pipe)
-        or _clock(gpu, name, pipe)
-        or _product(gpu, name, pipe)
-        or _accumulate(name, pipe)
-        or _sparse(pipe)
-    )
-
-
-def _rate(gpu: Gpu, name: str, pipe: Pipe) -> Problem:
-    """Hold the rate per clock and SM to what this capability and segment have."""
-    rates = allowed(gpu)
-    known = rates.get(name) if rates else None
-    rate = pipe.flop_per_clock_per_sm
-    if known is None:
-        if len(pipe.reason) >= _LEAST_REASON:
-            return None
-        return (
-            "rate-unknown",
-            f"no rate of {name} is known for {gpu.compute_capability} ({grade(gpu)})",
-            "say in the pipe's reason where the rate comes from, or leave the pipe out",
-        )
-    if any(math.isclose(rate, one, rel_tol=1e-3) for one in known):
-        return None
-    listed = " or ".join(f"{one:g}" for one in known)
-    if any(math.isclose(2 * rate, one, rel_tol=1e-3) for one in known):
-        return (
-            "mac-as-flop",
-            f"{rate:g} per clock and SM is half of {listed}: multiply-adds counted, not FLOP",
-            "a fused multiply-add is 2 FLOP: double the rate (and the peak, if it is halved too)",
-        )
-    full = RATES.get((gpu.compute_capability, "full"), {}).get(name, ())
-    if grade(gpu) == "geforce" and rate in full:
-        return (
-            "geforce-half-rate",
-            f"{rate:g} per clock and SM is the professional card's rate; GeForce has {listed}"
-            " with fp32 accumulation",
-            "take the peak with fp32 accumulate, not the one with fp16 accumulate",
-        )
-    return (
-        "rate",
-        f"{rate:g} per clock and SM; {gpu.compute_capability} ({grade(gpu)}) has {listed}",
-        "take the rate of this chip and segment, never that of a neighbour",
-    )
-
-
-def _clock(gpu: Gpu, name: str, pipe: Pipe) -> Problem:
-    """Hold the clock behind a peak to the card's range, and tensor clocks to their own."""
-    ratio = pipe.clock_hz / gpu.max_clock_hz
-    own = gpu.compute_capability in OWN_TENSOR_CLOCK and name in TENSOR_PIPES
-    if own and ratio > 0.995 and not pipe.reason:  # noqa: PLR2004  # the nearest real one is 0.974
-        return (
-            "tensor-clock",
-            f"{pipe.clock_hz / 1e6:.0f} MHz is the card's highest clock; its tensor peak is quoted"
-            " at a lower one",
-            "use the clock behind the data sheet's tensor peak: peak / (SMs x rate)",
-        )
-    if pipe.reason:
-        return None
-    low = gpu.base_clock_hz or 0.0
-    if not low <= pipe.clock_hz <= 1.05 * gpu.max_clock_hz:
-        return (
-            "clock-range",
-            f"{pipe.clock_hz / 1e6:.0f} MHz is outside {low / 1e6:.0f} to"
-            f" {gpu.max_clock_hz / 1e6:.0f} MHz (+5 %)",
-            "take the clock that the source quotes this peak at",
-        )
-    if pipe.clock_mark == "derived" and not LEAST_TENSOR_CLOCK <= ratio <= 1.001:  # noqa: PLR2004
-        return (
-            "derived-clock",
-            f"a clock solved from the peak is {ratio:.3f} of the highest clock; 0.85 to 1 is"
-            " believable",
-            "the peak is probably sparse, halved or of another card; else write a reason",
-        )
-    return None
-
-
-def _product(gpu: Gpu, name: str, pipe: Pipe) -> Problem:
-    """Recompute SMs x rate x clock, and name the usual mistake behind the usual factor."""
-    product = gpu.sm_count * pipe.flop_per_clock_per_sm * pipe.clock_hz
-    ratio = pipe.flop_per_s / product
-    count = pipe.source_gpu_count
-    if count > 1 and (_near(ratio, count) or _near(ratio, 1 / count)):
-        times = "not divided" if ratio > 1 else "divided twice"
-        return (
-            "per-gpu",
-            f"the source's {count} GPUs are {times}: {ratio:g} x the product",
-            "divide the source's number by source_gpu_count once",
-        )
-    if _near(ratio, 2):
-        return (
-            "sparse-as-dense",
-            "the peak is twice SMs x rate x clock: a figure with sparsity, or with fp16"
-            " accumulation, or of two GPUs",
-            "take the dense figure; the sparse one belongs in sparse_flop_per_s",
-        )
-    if _near(ratio, 0.5):
-        return (
-            "halved-twice",
-            "the peak is half of SMs x rate x clock: a dense figure was halved again",
-            "this source prints dense figures: take them as they are",
-        )
-    if name == "fp32" and ratio > 1 + EXCUSED:
-        most = gpu.sm_count * FP32_MOST * gpu.max_clock_hz
-        return (
-            "tf32-as-fp32",
-            f"{ratio:.2f} x what fp32 units can do (at most {most:.4g} FLOP/s): a TF32 figure?",
-            "take the non-tensor fp32 figure; TF32 belongs in tf32_tensor",
-        )
-    off = abs(ratio - 1)
-    if off <= EXACT or (off <= EXCUSED and len(pipe.reason) >= _LEAST_REASON):
-        return None
-    return (
-        "product",
-        f"SMs x rate x clock = {product:.5g}, the file says {pipe.flop_per_s:.5g} ({ratio:.3f} x)",
-        "mend peak, rate, clock or SM count; up to 15 % may stand with a written reason",
-    )
-
-
-def _near(ratio: float, factor: float) -> bool:
-    return abs(ratio / factor - 1) <= 0.03  # noqa: PLR2004  # a rounded figure, doubled
-
-
-def _accumulate(name: str, pipe: Pipe) -> Problem:
-    wanted = ACCUMULATE.get(name)
-    if wanted is None or pipe.accumulate == wanted:
-        return None
-    return (
-        "accumulate",
-        f"accumulates in {pipe.accumulate}; the pipe {name} means {wanted}",
-        f'take the figure with {wanted} accumulation and write accumulate = "{wanted}"',
-    )
-
-
-def _sparse(pipe: Pipe) -> Problem:
-    sparse = pipe.sparse_flop_per_s
-    if sparse is None or 1 <= sparse / pipe.flop_per_s <= SPARSE_MOST:
-        return None
-    return (
-        "sparse-ratio",
-        f"the sparse figure is {sparse / pipe.flop_per_s:.2f} x the dense one; 1 to 2 is possible",
-        "check which of the two the source prints",
-    )
 
 
 def _magnitudes(gpu: Gpu) -> Iterator[Finding]:
     """GB for bytes, TFLOP for FLOP, MHz for Hz: a value 1000 times off."""
     for where, value in numbers(gpu).items():
         field = where.rpartition(".")[2]
-        if _out_of_range(field, value):
-            low, high = _RANGES[field]
+        if out_of_range(field, value):
+            low, high = RANGES[field]
             yield Finding(
                 gpu.id,
                 "magnitude",
@@ -253,15 +65,10 @@ def _magnitudes(gpu: Gpu) -> Iterator[Finding]:
             )
 
 
-def _out_of_range(field: str, value: float | None) -> bool:
-    span = _RANGES.get(field)
-    return span is not None and value is not None and not span[0] <= value <= span[1]
-
-
 def _bandwidth(gpu: Gpu) -> Iterator[Finding]:
     """Pin rate = 2 x memory clock x bus / 8; the data sheet agrees with it within 1 %."""
     sheet, pin = gpu.dram_published_bytes_per_s, gpu.dram_pin_bytes_per_s
-    if any(_out_of_range("dram_pin_bytes_per_s", value) for value in (sheet, pin)):
+    if any(out_of_range("dram_pin_bytes_per_s", value) for value in (sheet, pin)):
         return
     if gpu.memory_clock_hz and gpu.bus_bits:
         expected = 2 * gpu.memory_clock_hz * gpu.bus_bits / 8
@@ -277,7 +84,7 @@ def _bandwidth(gpu: Gpu) -> Iterator[Finding]:
     if pin is None:
         return
     off = abs(sheet / pin - 1)
-    said = len(gpu.reasons.get("dram_published_bytes_per_s", "")) >= _LEAST_REASON
+    said = len(gpu.reasons.get("dram_published_bytes_per_s", "")) >= LEAST_REASON
     if off > SHEET and not (said and off <= SHEET_EXCUSED):
         yield Finding(
             gpu.id,
@@ -317,7 +124,7 @@ def _capacities(gpu: Gpu) -> Iterator[Finding]:
 
 
 def _readings(gpu: Gpu) -> Iterator[Finding]:
-    """A file agrees with what was read from the real device of its PCI id."""
+    """Hold a file to what was read from the real device of its PCI id."""
     for number in gpu.pci_ids:
         reading = READINGS.get(number)
         if reading is None:
@@ -334,7 +141,7 @@ def _readings(gpu: Gpu) -> Iterator[Finding]:
             "l2_bytes": (gpu.l2_bytes, reading.l2_bytes),
         }
         for where, (stated, seen) in read.items():
-            if seen is not None and stated != seen and not _out_of_range(where, stated):
+            if seen is not None and stated != seen and not out_of_range(where, stated):
                 yield Finding(
                     gpu.id,
                     "as-read",
@@ -381,7 +188,7 @@ def _chip(gpu: Gpu) -> Iterator[Finding]:
 
 
 def _form_factor(gpu: Gpu) -> Iterator[Finding]:
-    """A file called SXM does not describe the PCIe card."""
+    """Refuse a file called SXM that describes the PCIe card."""
     forms = ("sxm", "pcie", "nvl")
     named = {form for form in forms if form in gpu.name.casefold()}
     claimed = {form for form in forms if form in gpu.id}
@@ -479,11 +286,11 @@ def _names(specs: Mapping[str, Gpu]) -> Iterator[Finding]:
                 )
     by_name = {name.casefold(): gpu for gpu in specs.values() for name in (gpu.name, *gpu.aliases)}
     for number, driver in DRIVER_NAMES.items():
-        gpu = by_name.get(driver.casefold())
-        ids = {known[:4] for known in gpu.pci_ids} if gpu else set()
-        if gpu and ids and number[:4] not in ids:
+        card = by_name.get(driver.casefold())
+        ids = {known[:4] for known in card.pci_ids} if card else set()
+        if card and ids and number[:4] not in ids:
             yield Finding(
-                gpu.id,
+                card.id,
                 "ambiguous-name",
                 "aliases",
                 f"the driver's {driver!r} is the device {number}, which is not this card's",
@@ -492,7 +299,7 @@ def _names(specs: Mapping[str, Gpu]) -> Iterator[Finding]:
 
 
 def _families(specs: Mapping[str, Gpu]) -> Iterator[Finding]:
-    """A family that several cards share has one default."""
+    """Demand one default of a family that several cards share."""
     families: dict[str, list[Gpu]] = {}
     for gpu in specs.values():
         if gpu.family:
@@ -518,7 +325,7 @@ def _twins(specs: Mapping[str, Gpu]) -> Iterator[Finding]:
             if name in other.pipes and other.pipes[name].flop_per_s == pipe.flop_per_s
         ]
         said = one.reasons.get(f"same_as_{other.id}") or other.reasons.get(f"same_as_{one.id}")
-        if len(shared) >= SAME_PIPES and len(said or "") < _LEAST_REASON:
+        if len(shared) >= SAME_PIPES and len(said or "") < LEAST_REASON:
             yield Finding(
                 other.id,
                 "twins",

@@ -1,9 +1,10 @@
-"""Spec files: one TOML a card becomes a Gpu; a wrong file becomes a BadInput that says what to mend."""
+"""Spec files: one TOML a card becomes a Gpu; a wrong file a BadInput that says what to mend."""
 
+import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -41,7 +42,7 @@ def load_spec(path: Path) -> Gpu:
     """Read one spec file. Its id is the file's name without `.toml`.
 
     Raises BadInput, naming file, field and remedy, for whatever is wrong with it: unreadable, too
-    big, not TOML, an unknown or missing key, a wrong type, a number that is not finite and positive.
+    big, not TOML, an unknown or missing key, a wrong type, a number not finite and positive.
     """
     return parse_spec(_read(path), where=str(path), stem=path.stem)
 
@@ -61,13 +62,14 @@ def parse_spec(text: str, *, where: str, stem: str) -> Gpu:
     _check_pipe_names(table, where)
     from pydantic import ValidationError  # noqa: PLC0415  # 0.1 s that most commands don't need
 
+    # Through JSON: strict validation takes tables for dataclasses and arrays for tuples only there.
     try:
-        gpu = _adapter().validate_python(_tuples(table))
+        gpu = _adapter().validate_json(json.dumps(table, default=str))
     except ValidationError as error:
         raise _wrong(error.errors(include_url=False), where) from error
-    except (OverflowError, RecursionError) as error:  # an integer beyond any float
+    except (ValueError, OverflowError, RecursionError) as error:  # an integer too long to print
         raise BadInput(
-            f"{where}: a number is beyond any range: {_short(error)}",
+            f"{where}: a value is beyond any range: {_short(error)}",
             remedy=f"check the units; {HELP}",
         ) from error
     _check_values(gpu, where, stem)
@@ -75,7 +77,7 @@ def parse_spec(text: str, *, where: str, stem: str) -> Gpu:
 
 
 def load_specs(place: Path | None = None) -> dict[str, Gpu]:
-    """Read every spec file of a folder (the bundled one by default), keyed by id, in order of id."""
+    """Read every spec file of a folder (default: the bundled one), keyed and ordered by id."""
     place = folder("hardware_specs") if place is None else place
     if not place.is_dir():
         raise BadInput(
@@ -100,7 +102,7 @@ def load_specs(place: Path | None = None) -> dict[str, Gpu]:
 def find(name: str, specs: Mapping[str, Gpu]) -> tuple[Gpu, str]:
     """Return the card a person means, and what to say on stderr ("" where the name is exact).
 
-    An id, an NVML name, an alias (case does not matter) or a family, which means its default member.
+    By id, NVML name, alias (case does not matter) or family, which means its default member.
     """
     wanted = name.strip().casefold()
     for gpu in specs.values():
@@ -167,15 +169,6 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _tuples(value: Any) -> Any:  # noqa: ANN401  # whatever TOML holds
-    """Turn arrays into tuples, which strict validation wants; ints stay ints."""
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(_tuples(item) for item in value)
-    return value
-
-
 def _check_pipe_names(table: Mapping[str, Any], where: str) -> None:
     pipes = table.get("pipes")
     absent = table.get("absent_pipes")
@@ -232,41 +225,47 @@ def _short(value: object, most: int = 120) -> str:
 
 
 def _check_values(gpu: Gpu, where: str, stem: str) -> None:
-    """Refuse what the types cannot: names that don't fit, numbers that are not finite and positive."""
+    """Refuse what the types cannot: ill-formed names, numbers not finite and positive."""
+    for problem, remedy in (*_text_problems(gpu, stem), *_number_problems(gpu)):
+        raise BadInput(f"{where}: {problem}", remedy=remedy)
+
+
+def _text_problems(gpu: Gpu, stem: str) -> Iterator[tuple[str, str]]:
     if gpu.id != stem:
-        raise BadInput(
-            f"{where}: the id {_short(gpu.id)!r} is not the file's name",
-            remedy=f"write id = {_short(stem)!r}, or rename the file",
+        yield (
+            f"the id {_short(gpu.id)!r} is not the file's name",
+            f"write id = {_short(stem)!r}, or rename the file",
         )
     if not _ID.fullmatch(gpu.id):
-        raise BadInput(
-            f"{where}: the id {_short(gpu.id)!r} is not lower-case letters, digits and underscores",
-            remedy="name the file like h200_sxm.toml",
+        yield (
+            f"the id {_short(gpu.id)!r} is not lower-case letters, digits and underscores",
+            "name the file like h200_sxm.toml",
         )
     if not _CAPABILITY.fullmatch(gpu.compute_capability):
-        raise BadInput(
-            f"{where}: compute_capability is {_short(gpu.compute_capability)!r}",
-            remedy='write it like "9.0", or "gfx942"',
+        yield (
+            f"compute_capability is {_short(gpu.compute_capability)!r}",
+            'write it like "9.0", or "gfx942"',
         )
     for number in gpu.pci_ids:
         if not _PCI.fullmatch(number):
-            raise BadInput(
-                f"{where}: pci_ids holds {_short(number)!r}",
-                remedy='write four upper-case hex digits, "2335" or "2335:18BE" with the subsystem',
+            yield (
+                f"pci_ids holds {_short(number)!r}",
+                'write four upper-case hex digits, "2335", or "2335:18BE" with the subsystem',
             )
     for name in (gpu.name, *gpu.aliases):
         if not name.strip() or not name.isprintable():
-            raise BadInput(
-                f"{where}: a card's name is {_short(name)!r}", remedy="copy it from nvidia-smi -L"
-            )
+            yield f"a card's name is {_short(name)!r}", "copy it from nvidia-smi -L"
     if not gpu.pipes:
-        raise BadInput(f"{where}: pipes is empty", remedy=f"give at least pipes.fp32; {HELP}")
+        yield "pipes is empty", f"give at least pipes.fp32; {HELP}"
+
+
+def _number_problems(gpu: Gpu) -> Iterator[tuple[str, str]]:
     for field, value in _numbers(gpu, ""):
         most = 1.0 if field.rpartition(".")[2] in _FRACTIONS else _HUGE
         if not math.isfinite(value) or not 0 < value <= most:
-            raise BadInput(
-                f"{where}: {field} is {_short(value)}, not a positive number up to {most:g}",
-                remedy="leave out what is unknown or absent (absent_pipes); never write 0",
+            yield (
+                f"{field} is {_short(value)}, not a positive number up to {most:g}",
+                "leave out what is unknown or absent (absent_pipes); never write 0",
             )
 
 

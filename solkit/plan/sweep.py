@@ -52,9 +52,8 @@ class _Entry:
 
     def cases(self) -> Iterable[Case]:
         """Build the cases: kernels vary fastest, so that a group stands together."""
-        axes = self.operator.axes
-        grid = product(*(self.grid[axis].values() for axis in axes)) if self.grid else ()
-        shapes = [*self.points, *(dict(zip(axes, extents, strict=True)) for extents in grid)]
+        grid = product(*(axis.values() for axis in self.grid.values())) if self.grid else ()
+        shapes = [*self.points, *(dict(zip(self.grid, extents, strict=True)) for extents in grid)]
         choices = [
             dict(zip(self.params, values, strict=True)) for values in product(*self.params.values())
         ]
@@ -134,7 +133,7 @@ def parse_sweep(
     return _sweep(parse(text, file), catalog, device, max_cases)
 
 
-def case_by_hand(  # noqa: PLR0913  # one case has that many parts
+def case_by_hand(
     operator: str,
     assignments: Sequence[str],
     catalog: Catalog,
@@ -169,9 +168,8 @@ def case_by_hand(  # noqa: PLR0913  # one case has that many parts
         for name, text in words.items()
     }
     lines = ["version: 1", "sweeps:", f"- operator: {_quote(operator)}"]
-    lines.append(
-        "  grid: {" + ", ".join(f"{name}: {quoted[name]}" for name in axes if name in words) + "}"
-    )
+    extents = [f"{name}: {text}" for name, text in quoted.items() if name in axes]
+    lines.append("  grid: {" + ", ".join(extents) + "}")
     params = [f"{name}: {text}" for name, text in quoted.items() if name not in axes]
     lines += ["  params: {" + ", ".join(params) + "}"] if params else []
     lines += [f"  dtype: [{', '.join(map(_quote, dtype.split(',')))}]"] if dtype else []

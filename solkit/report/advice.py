@@ -1,4 +1,4 @@
-"""One plain sentence on what would help a case, from its limiter and regime (no counters needed)."""
+"""One plain sentence on what would help a case, from its limiter and regime: no counters needed."""
 
 from solkit.judge.score import Scored
 from solkit.units import digits, seconds
@@ -45,9 +45,11 @@ def _memory(reached: float, *, on_cpu: bool) -> str:
         return "Memory is the limit: fewer passes over the data and no temporaries would help."
     if reached >= BUSY:
         return (
-            "Memory-bound: full-line accesses, no second read and an even last wave are what is left."
+            "Memory-bound: what is left is full-line accesses, no second read, an even last wave."
         )
-    return "Memory is the limit, but too little is in flight: wider loads, more of them, more blocks."
+    return (
+        "Memory is the limit, but too little is in flight: wider loads, more of them, more blocks."
+    )
 
 
 def _compute(reached: float, pipe: str, *, on_cpu: bool) -> str:
@@ -57,7 +59,7 @@ def _compute(reached: float, pipe: str, *, on_cpu: bool) -> str:
         return f"Bound by {pipe} arithmetic: a shape that fills every core would help."
     if reached >= BUSY:
         return (
-            f"Compute-bound on {pipe}: tile shape, instruction path and the last wave decide the rest."
+            f"Compute-bound on {pipe}: what is left is tile shape, instructions and the last wave."
         )
     return (
         f"The {pipe} pipe waits for data most of the time: deeper pipelining, larger tiles or more "

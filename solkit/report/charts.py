@@ -1,32 +1,29 @@
-"""The report's figures: per operator SOL against bytes and the roofline, and one strip plot of all."""
+"""The report's figures: per operator SOL against bytes and the roofline; a strip plot of all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solkit import units
-from solkit.bound import Roof, bound, measured_roof, spec_roof
-from solkit.judge.regime import LATENCY_FLOORS
+from solkit.bound import Roof, measured_roof, spec_roof
 from solkit.judge.score import Judged, Scored, valid
-from solkit.model import Failed, Run, Work
+from solkit.model import Failed, Run
 from solkit.report import marks, svg
+from solkit.report.bands import context_entries, draw_context, floor_curve, lines_taken
 from solkit.report.drawing import (
-    Entry,
     Look,
     draw_marks,
-    framed,
     label_marks,
     looks,
+    named_count,
+    pixels,
     point_places,
-    series_entries,
 )
+from solkit.report.legend import framed, series_entries
 from solkit.report.marks import Cluster, Point, Series
 from solkit.report.overview import overview
 from solkit.report.plain import counted, listed
 from solkit.report.plotting import (
-    INK,
-    MUTED,
-    brief,
     clean,
     log_axis,
     log_limits,
@@ -34,7 +31,7 @@ from solkit.report.plotting import (
     sol_axis,
     svg_text,
 )
-from solkit.report.roofmap import RoofMap, roof_map
+from solkit.report.roofmap import roof_map
 from solkit.stats import median
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ _PANEL_PX = 270.0
 
 @dataclass(frozen=True, slots=True)
 class OperatorCharts:
-    """The two figures of one operator, as `<svg>` elements for a page; empty where nothing can be drawn.
+    """The two figures of one operator, as `<svg>` elements; empty where nothing can be drawn.
 
     sol_alt, roofline_alt: what the figures say, in a sentence or two. not_placed: what is on no
     figure or only on the first, with the reason. rule: which form of chart was chosen, and why.
@@ -106,14 +103,8 @@ def _operator(
         zip(scored, marks.short_names([item.outcome.case for item in scored.values()]), strict=True)
     )
     sol_svg, sol_rule = _sol_chart(number, operator, scored, names, setting)
-    drawn: RoofMap = roof_map(
-        number,
-        operator,
-        scored,
-        names,
-        run=setting.run,
-        look=setting.look,
-        most_marks=setting.most_marks,
+    drawn = roof_map(
+        number, operator, scored, run=setting.run, look=setting.look, most_marks=setting.most_marks
     )
     return OperatorCharts(
         sol_svg=sol_svg,
@@ -166,9 +157,9 @@ def _sol_chart(
     """Draw SOL against bytes; return the SVG and the rule that chose its marks."""
     points = [_point(row, item, names[row]) for row, item in scored.items()]
     traffic = [point.at[0] for point in points]
-    top = max(105.0, max(max(point.span[1], point.at[1]) for point in points) * 1.06)
-    floor = _floor_curve(list(scored.values()), setting.roof, log_limits(traffic, decades=1.5), top)
-    context = _context_entries(setting.run, floor, log_limits(traffic, decades=1.5))
+    top = max(112.0, max(max(point.span[1], point.at[1]) for point in points) * 1.06)
+    floor = floor_curve(list(scored.values()), setting.roof, log_limits(traffic, decades=1.5), top)
+    context = context_entries(setting.run, floor, log_limits(traffic, decades=1.5))
     # the legend's height depends on the entries, the groups on the axes: groups come last
     title = f"{clean(operator)}: SOL against bytes moved"
     entries = [*series_entries(marks.single(points), setting.look), *context]
@@ -177,10 +168,10 @@ def _sol_chart(
     kinked = sol_axis(axes, "y", top)
     axes.set_xlabel("bytes the case must move at least")
     axes.set_ylabel("SOL, % of the " + ("spec roof" if setting.run.gpu else "measured roof"))
-    _draw_context(axes, setting.run, floor, top)
+    draw_context(axes, setting.run, floor, top)
     clusters, rule = _marks_of(axes, points, setting.most_marks)
     places = draw_marks(axes, clusters, setting.look, gid="sol")
-    label_marks(axes, clusters, places)
+    label_marks(axes, clusters, places, taken=lines_taken(axes, floor))
     tips = {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
     text = svg.sanitise(
         svg_text(figure),
@@ -198,127 +189,22 @@ def _point(row: int, item: Scored, name: str) -> Point:
         series=Series(item.outcome.case.kernel, item.outcome.case.dtype),
         kind=marks.kind_of(item),
         name=name,
-        tip=marks.tip_of(item),
+        scored=item,
         at=(max(1, item.outcome.work.traffic_bytes), 100 * item.raw_fraction),
         span=(100 * item.bound.sol_s / item.high_s, 100 * item.bound.sol_s / item.low_s),
-        fraction=item.raw_fraction,
     )
 
 
 def _marks_of(axes: "Axes", points: Sequence[Point], most: int) -> tuple[list[Cluster], str]:
     places = point_places(axes, points)
-    overlap = marks.overlap_fraction(places)
-    if len(points) <= marks.NAMED:
-        return marks.cluster(points, places, most=most), "every case has a mark with its name"
-    if len(points) <= marks.SINGLE and overlap <= marks.OVERLAP_FRACTION:
-        return marks.single(points), "every case has a mark with the number of its row"
+    touching = marks.overlap_within(points, places) > marks.OVERLAP_FRACTION
+    clusters = marks.cluster(points, places, most=most) if touching else marks.single(points)
+    if named_count(clusters, pixels(axes, [cluster.at for cluster in clusters])) <= marks.NAMED:
+        return clusters, "every mark has its shape beside it"
+    if len(points) <= marks.SINGLE and not touching:
+        return clusters, "every mark has the number of its row"
     clusters = marks.cluster(points, places, most=most)
-    return (
-        clusters,
-        f"{counted(len(points), 'case')} as {counted(len(clusters), 'mark')}: those that share a place are one",
+    return clusters, (
+        f"{counted(len(points), 'case')} as {counted(len(clusters), 'mark')}: "
+        "cases that share a place share one"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class FloorCurve:
-    """Where a case that takes as long as an empty kernel would stand: places (bytes, SOL in %)."""
-
-    floor_s: float
-    places: tuple[tuple[float, float], ...]
-
-
-def _floor_curve(
-    scored: Sequence[Scored], roof: Roof | None, limits: tuple[float, float], top: float
-) -> FloorCurve | None:
-    """Return SOL = memory_s / floor over bytes, for memory-bound work of this operator's read share."""
-    floors = [item.outcome.floor_s for item in scored if item.outcome.floor_s > 0]
-    if not floors or roof is None:
-        return None
-    floor_s = median(floors)
-    shares = [
-        item.outcome.work.read_bytes / item.outcome.work.traffic_bytes
-        for item in scored
-        if item.outcome.work.traffic_bytes
-    ]
-    share = median(shares) if shares else 0.5
-    places = []
-    for step in range(81):
-        traffic = limits[0] * (limits[1] / limits[0]) ** (step / 80)
-        read = round(traffic * share)
-        places.append(
-            (
-                traffic,
-                100 * bound(Work(read, max(0, round(traffic) - read)), roof).memory_s / floor_s,
-            )
-        )
-    seen = min(place[1] for place in places) / LATENCY_FLOORS < top
-    return FloorCurve(floor_s, tuple(places)) if seen else None
-
-
-def _l2_bytes(run: Run) -> int:
-    return (run.gpu.l2_bytes if run.gpu else 0) or run.facts.l2_bytes or 0
-
-
-def _context_entries(
-    run: Run, floor: FloorCurve | None, limits: tuple[float, float]
-) -> list[Entry]:
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-    from matplotlib.patches import Patch  # noqa: PLC0415
-
-    entries: list[Entry] = []
-    if floor is not None:
-        text = units.seconds(floor.floor_s)
-        entries.append(
-            (
-                Line2D([], [], color=MUTED, linestyle=(0, (4, 2)), linewidth=1.2),
-                f"launch floor, {text}",
-            )
-        )
-        entries.append(
-            (
-                Patch(facecolor=LAUNCH, edgecolor=LAUNCH_EDGE, hatch="////", linewidth=0),
-                "launch-bound: < 3 floors",
-            )
-        )
-    if _l2_bytes(run) > limits[0]:
-        cache = "L2" if run.device == "cuda" else "the cache"
-        entries.append(
-            (Patch(facecolor=CACHE), f"fits {cache}, {brief(units.capacity(_l2_bytes(run)))}")
-        )
-    return entries
-
-
-LAUNCH, LAUNCH_EDGE, CACHE = "#fbf1df", "#ecd9b4", "#e6eff7"
-
-
-def _draw_context(axes: "Axes", run: Run, floor: FloorCurve | None, top: float) -> None:
-    """Shade what the kernel can't help: the cache's sizes, and times near the cost of a launch."""
-    low, high = axes.get_xlim()
-    cache = _l2_bytes(run)
-    if cache > low:
-        axes.axvspan(low, min(cache, high), facecolor=CACHE, linewidth=0, zorder=0)
-        if cache < high:
-            axes.axvline(cache, color="#9db8cf", linewidth=0.8, zorder=0)
-    if floor is not None:
-        xs = [x for x, _ in floor.places]
-        ys = [y for _, y in floor.places]
-        axes.fill_between(
-            xs,
-            [min(top, y / LATENCY_FLOORS) for y in ys],
-            [min(top, y) for y in ys],
-            facecolor=LAUNCH,
-            edgecolor=LAUNCH_EDGE,
-            hatch="////",
-            linewidth=0,
-            zorder=0.5,
-        )
-        below = [(x, y) for x, y in floor.places if y <= top * 1.3]
-        axes.plot(
-            [x for x, _ in below],
-            [y for _, y in below],
-            color=MUTED,
-            linestyle=(0, (4, 2)),
-            linewidth=1.2,
-            zorder=2,
-        )
-    axes.axhline(100, color=INK, linewidth=1.3, zorder=2)

@@ -1,13 +1,15 @@
 """Marks, their labels and the legend, as every chart draws them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solkit.report.marks import (
     NAMED,
     OVERLAP_FRACTION,
     SINGLE,
+    TIMES,
+    Box,
     Cluster,
     Kind,
     Place,
@@ -25,23 +27,17 @@ from solkit.report.plotting import (
     MARKERS,
     MUTED,
     PAPER,
-    axes_at,
-    canvas,
-    legend_text,
+    clean,
     text_px,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-WIDTH_PX = 640.0
-LEFT_PX, RIGHT_PX, TITLE_PX, BOTTOM_PX = 66.0, 16.0, 28.0, 46.0
-_ROW_PX = 16.5
 _LABEL_SIZE = 9.0
-_LEGEND_MOST = 12  # series in a legend; the table names all
+_SERIES_NAMED = 6  # marks of whole series that are named; of more, the legend tells
 _DODGE_PX = 5.0
+_LEADER_PX = 12.0  # labels farther than this from their mark get a line to it
 
 
 class Look(NamedTuple):
@@ -50,9 +46,6 @@ class Look(NamedTuple):
     colour: str
     edge: str
     marker: str
-
-
-Entry = tuple["Artist", str]
 
 
 def looks(series: Sequence[Series]) -> dict[Series, Look]:
@@ -83,6 +76,7 @@ def draw_marks(
     *,
     gid: str,
     dodge: bool = True,
+    linked: bool = True,
 ) -> list[Place]:
     """Draw clusters into axes whose limits are set; return where they are, in pixels.
 
@@ -93,7 +87,6 @@ def draw_marks(
     if dodge:
         places = dodged(clusters, places)
     back = axes.transData.inverted()
-    linked = len(clusters) <= SINGLE or all(len(cluster.points) > 1 for cluster in clusters)
     groups: dict[tuple[Series, Kind], list[int]] = {}
     for index, cluster in enumerate(clusters):
         groups.setdefault((cluster.points[0].series, cluster.points[0].kind), []).append(index)
@@ -112,14 +105,10 @@ def draw_marks(
             **_paint(look_of, kind),
         )
         marks.set_gid(f"{gid}-{number}")
-        marks.set_urls(
-            [
-                f"#r{clusters[index].worst.row}"
-                if linked or len(clusters[index].points) > 1 or kind == "invalid"
-                else None
-                for index in members
-            ]
-        )
+        if linked:
+            marks.set_urls(
+                [_link(clusters[index], crowded=len(clusters) > SINGLE) for index in members]
+            )
     return places
 
 
@@ -130,11 +119,18 @@ def pixels(axes: "Axes", places: Sequence[Place]) -> list[Place]:
     return [(float(x), float(y)) for x, y in axes.transData.transform(places)]
 
 
+def _link(cluster: Cluster, *, crowded: bool) -> str | None:
+    """Return the row a mark leads to. A link is a Tab stop, so a crowd of singles has none."""
+    if crowded and len(cluster.points) == 1 and cluster.points[0].kind != "invalid":
+        return None
+    return f"#r{cluster.worst.row}"
+
+
 def _diameter(count: int) -> float:
     return MARK_PX if count == 1 else min(2 * MARK_PX, MARK_PX + 1.5 * math.log2(count))
 
 
-def _paint(look: Look, kind: Kind) -> dict[str, object]:
+def _paint(look: Look, kind: Kind) -> dict[str, Any]:
     if kind == "invalid":
         return {"marker": INVALID_MARKER, "facecolors": BAD, "edgecolors": INK, "linewidths": 0.8}
     if kind == "compute":
@@ -171,143 +167,104 @@ def _draw_bars(
         )
 
 
+def named_count(clusters: Sequence[Cluster], places: Sequence[Place]) -> int:
+    """Return how many labels these marks need when each is named; neighbours share a name."""
+    return len(_wanted(clusters, places, _named))
+
+
 def label_marks(
     axes: "Axes",
     clusters: Sequence[Cluster],
     places: Sequence[Place],
     *,
-    taken: Sequence[tuple[float, float, float, float]] = (),
+    taken: Sequence[Box] = (),
+    whole_series: bool = False,
+    numbered: bool = True,
 ) -> None:
-    """Name the marks: by shape while few, by the number of their row while not too many, groups by size."""
-    count = sum(len(cluster.points) for cluster in clusters)
-    wanted: list[tuple[Place, str, bool]] = []
-    for cluster, place in zip(clusters, places, strict=True):
-        text = _label(cluster, named=count <= NAMED, numbered=len(clusters) <= SINGLE)
-        twin = any(
-            text == other and math.dist(place, spot) < 3 * MARK_PX for spot, other, _ in wanted
+    """Name the marks: by shape while few, by row number while not too many, groups by size.
+
+    taken: boxes in pixels that labels keep off. whole_series: each mark stands for a whole series.
+    numbered: there is a table whose rows have numbers.
+    """
+    if whole_series:
+        few = len(clusters) <= _SERIES_NAMED
+        wanted = _wanted(clusters, places, _series_label if few else _nothing)
+    elif named_count(clusters, places) <= NAMED:
+        wanted = _wanted(clusters, places, _named)
+    else:
+        crowded = len(clusters) > SINGLE
+        wanted = _wanted(
+            clusters, places, _nothing if crowded else _numbered if numbered else _counted
         )
-        if text and not twin:  # two dtypes of one shape in one place share their label
-            wanted.append((place, text, cluster.points[0].kind == "invalid"))
     box = axes.get_window_extent()
     frame = (float(box.x0), float(box.y0), float(box.x1), float(box.y1))
-    sizes = [(text_px(text, _LABEL_SIZE), _LABEL_SIZE * 1.15) for _, text, _ in wanted]
-    others = [(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    sizes = [
+        (text_px(text, _LABEL_SIZE) * (1.13 if bad else 1), _LABEL_SIZE * 1.15)
+        for _, text, bad in wanted
+    ]
+    others = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
     offsets = place_labels([place for place, _, _ in wanted], sizes, frame, [*taken, *others])
     back = axes.transData.inverted()
-    for (place, text, bad), (shift_x, shift_y), (width, height) in zip(
-        wanted, offsets, sizes, strict=True
-    ):
-        near_x = min(max(0.0, shift_x), shift_x + width)
-        near_y = shift_y + height / 2
-        far = (
-            math.hypot(
-                near_x if shift_x > 0 else shift_x + width if shift_x + width < 0 else 0.0, near_y
-            )
-            > 22
-        )  # noqa: PLR2004
+    for (place, text, bad), shift, size in zip(wanted, offsets, sizes, strict=True):
+        leader = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
         axes.annotate(
             text,
             tuple(back.transform(place)),
-            xytext=(shift_x, shift_y),
+            xytext=shift,
             textcoords="offset points",
             fontsize=_LABEL_SIZE,
             color=BAD if bad else INK,
             fontweight="bold" if bad else "normal",
             zorder=7,
             annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": MUTED,
-                "linewidth": 0.6,
-                "shrinkA": 0,
-                "shrinkB": 4,
-            }
-            if far
-            else None,
+            arrowprops=leader if _gap(shift, size) > _LEADER_PX else None,
         )
 
 
-def _label(cluster: Cluster, *, named: bool, numbered: bool) -> str:
-    point, more = cluster.worst, len(cluster.points) - 1
-    word = "INVALID " if point.kind == "invalid" else ""
-    if named:
-        return f"{word}{point.name}" + (f" +{more}" if more else "")
-    if more:
-        return f"{word}×{more + 1}"
-    return f"{word}{point.row}" if numbered or word else ""
+def _gap(shift: Place, size: Place) -> float:
+    """Return how far a label's box lies from its mark."""
+    apart = [max(low, -(low + extent), 0.0) for low, extent in zip(shift, size, strict=True)]
+    return math.hypot(*apart)
 
 
-def series_entries(clusters: Sequence[Cluster], look: Mapping[Series, Look]) -> list[Entry]:
-    """Return the legend's entries for what was drawn: series, fill, INVALID, grouped marks."""
-    from matplotlib.lines import Line2D  # noqa: PLC0415  # matplotlib loads when something is drawn
-
-    def dot(marker: str, face: str, edge: str, width: float = 0.8) -> Line2D:
-        return Line2D([], [], linestyle="", marker=marker, markersize=7.5, markerfacecolor=face, markeredgecolor=edge,
-                      markeredgewidth=width)  # fmt: skip
-
-    kinds = {cluster.points[0].kind for cluster in clusters}
-    shown = sorted(
-        {cluster.points[0].series for cluster in clusters if cluster.points[0].kind != "invalid"}
-    )
-    entries: list[Entry] = [
-        (dot(look[each].marker, look[each].colour, look[each].edge), legend_text(str(each)))
-        for each in shown[:_LEGEND_MOST]
-    ]
-    if len(shown) > _LEGEND_MOST:
-        entries.append(
-            (dot("", PAPER, PAPER), f"and {len(shown) - _LEGEND_MOST} more: see the table")
-        )
-    if "compute" in kinds:
-        entries.append((dot("o", MUTED, INK), "filled: memory-bound"))
-        entries.append((dot("o", PAPER, INK, 1.8), "open: compute-bound"))
-    if "invalid" in kinds:
-        entries.append((dot(INVALID_MARKER, BAD, INK), "INVALID: faster than light"))
-    return entries
+def _wanted(
+    clusters: Sequence[Cluster], places: Sequence[Place], write: Callable[[Cluster], str]
+) -> list[tuple[Place, str, bool]]:
+    """Return each label's place, text and whether it is bad news; neighbours share a text."""
+    wanted: list[tuple[Place, str, bool]] = []
+    said: dict[str, list[Place]] = {}
+    for cluster, place in zip(clusters, places, strict=True):
+        text = write(cluster)
+        if cluster.points[0].kind == "invalid":
+            text = f"INVALID {text}".strip()
+        near = any(math.dist(place, spot) < 3 * MARK_PX for spot in said.get(text, ()))
+        if text and not near:  # two dtypes of one shape in one place share their label
+            wanted.append((place, text, cluster.points[0].kind == "invalid"))
+            said.setdefault(text, []).append(place)
+    return wanted
 
 
-def has_groups(clusters: Sequence[Cluster]) -> bool:
-    """Say whether any mark stands for several cases."""
-    return any(len(cluster.points) > 1 for cluster in clusters)
+def _named(cluster: Cluster) -> str:
+    return cluster.name
 
 
-def framed(
-    title: str,
-    entries: Sequence[Entry],
-    panel_px: Sequence[float],
-    *,
-    left: float = LEFT_PX,
-    right: float = RIGHT_PX,
-    gap: float = 0.0,
-) -> tuple["Figure", list["Axes"]]:
-    """Return a figure with title and legend over stacked panels of these heights."""
-    widest = max((text_px(text) for _, text in entries), default=0.0) + 34
-    columns = max(1, int((WIDTH_PX - 24) // widest)) if entries else 1
-    rows = math.ceil(len(entries) / columns)
-    head = TITLE_PX + rows * _ROW_PX + 8
-    height = head + sum(panel_px) + gap * (len(panel_px) - 1) + BOTTOM_PX
-    figure = canvas(WIDTH_PX, height)
-    figure.text(12 / WIDTH_PX, 1 - 18 / height, title, fontsize=12.5, fontweight="bold")
-    if entries:
-        figure.legend(
-            handles=[handle for handle, _ in entries],
-            labels=[text for _, text in entries],
-            loc="upper left",
-            bbox_to_anchor=(10 / WIDTH_PX, 1 - TITLE_PX / height),
-            ncols=columns,
-            frameon=False,
-            borderaxespad=0,
-            borderpad=0,
-            handlelength=1.8,
-            handletextpad=0.5,
-            columnspacing=1.4,
-            labelspacing=0.45,
-        )
-    panels = []
-    top = head
-    for panel in panel_px:
-        panels.append(axes_at(figure, left=left, top=top, right=right, bottom=height - top - panel))
-        top += panel + gap
-    return figure, panels
+def _series_label(cluster: Cluster) -> str:
+    if len(cluster.points) == 1:
+        return cluster.name
+    return clean(f"{cluster.points[0].series} {TIMES}{len(cluster.points)}")
+
+
+def _numbered(cluster: Cluster) -> str:
+    return _counted(cluster) or str(cluster.worst.row)
+
+
+def _counted(cluster: Cluster) -> str:
+    return f"{TIMES}{len(cluster.points)}" if len(cluster.points) > 1 else ""
+
+
+def _nothing(cluster: Cluster) -> str:
+    """Leave a crowd without labels, but for what is INVALID: its sizes and its links tell more."""
+    return _counted(cluster) if cluster.points[0].kind == "invalid" else ""
 
 
 def point_places(axes: "Axes", points: Sequence[Point]) -> list[Place]:

@@ -1,4 +1,4 @@
-"""What a run was made on and how: the conditions a reader needs to trust and repeat it, as words."""
+"""What a run was made on and how: what a reader needs to trust and repeat it, as words."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from solkit import units
 from solkit.bound import measured_roof
 from solkit.judge.score import Judged, Scored
 from solkit.model import Run
-from solkit.report.plain import counted, line, listed
+from solkit.report.plain import DASH, counted, isolated, line, listed
 
 UNKNOWN = "unknown"
 FEW_SAMPLES = 6  # below six samples the 95 % interval is the whole range
@@ -37,8 +37,25 @@ def facts(run: Run, judged: Sequence[Judged]) -> tuple[FactGroup, ...]:
         FactGroup("Device", _device(run)),
         FactGroup("Conditions", _conditions(run, scored)),
         FactGroup("Method", _method(run, scored)),
-        FactGroup("Provenance", _provenance(run, scored)),
+        FactGroup("Provenance", _provenance(run)),
     )
+
+
+def conditions_line(run: Run, judged: Sequence[Judged]) -> str:
+    """Return what decides a comparison on one line: card, clock, power, driver, cache, date."""
+    clocks = [item.outcome.clocks for item in judged if isinstance(item, Scored)]
+    held = _present(
+        value for each in clocks for value in (each.sm_low_hz, each.sm_hz, each.sm_high_hz)
+    )
+    parts = [isolated(run.facts.name)]
+    if held:
+        parts.append(_range(held, units.frequency))
+    if run.facts.power_limit_w:
+        parts.append(units.power(run.facts.power_limit_w))
+    if run.facts.driver:
+        parts.append(f"driver {line(run.facts.driver)}")
+    parts += [f"{line(run.cache)} cache", line(run.created)]
+    return " · ".join(parts)
 
 
 def roof_text(run: Run) -> str:
@@ -55,7 +72,7 @@ def _device(run: Run) -> tuple[Fact, ...]:
     processors = (
         counted(device.core_count, "core")
         if device.kind == "cpu" and device.core_count
-        else f"{counted(device.sm_count, 'SM')}, compute capability {line(device.compute_capability)}"
+        else f"{counted(device.sm_count, 'SM')}, capability {line(device.compute_capability)}"
         if device.sm_count
         else ""
     )
@@ -80,7 +97,9 @@ def _device(run: Run) -> tuple[Fact, ...]:
 
 def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
     clocks = [item.outcome.clocks for item in scored]
-    held = _present(value for each in clocks for value in (each.sm_low_hz, each.sm_hz, each.sm_high_hz))
+    held = _present(
+        value for each in clocks for value in (each.sm_low_hz, each.sm_hz, each.sm_high_hz)
+    )
     memory = _present(each.memory_hz for each in clocks)
     warmth = _present(each.temperature_c for each in clocks)
     drawn = _present(each.power_w for each in clocks)
@@ -90,7 +109,11 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
     of_most = f"of {units.frequency(most_hz)} at most" if most_hz else ""
     floors = _present(item.outcome.floor_s for item in scored)
     made = [
-        Fact("SM clock held" if run.device == "cuda" else "Clock", _range(held, units.frequency), of_most)
+        Fact(
+            "SM clock held" if run.device == "cuda" else "Clock",
+            _range(held, units.frequency),
+            of_most,
+        )
     ]
     if memory:
         made.append(Fact("Memory clock", _range(memory, units.frequency)))
@@ -113,10 +136,14 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
             Fact(
                 "Clock events",
                 listed([line(name) for name in sorted(reasons)]) or "none seen",
-                f"in {counted(sum(1 for each in clocks if each.event_reasons), 'case')}" if reasons else "",
+                f"in {counted(sum(1 for each in clocks if each.event_reasons), 'case')}"
+                if reasons
+                else "",
             )
         )
-    made.append(Fact("Empty-kernel floor", _range(floors, units.seconds), "fixed cost of one launch"))
+    made.append(
+        Fact("Empty-kernel floor", _range(floors, units.seconds), "fixed cost of one launch")
+    )
     return tuple(made)
 
 
@@ -132,7 +159,7 @@ def _method(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
     )
 
 
-def _provenance(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
+def _provenance(run: Run) -> tuple[Fact, ...]:
     versions = [f"{line(name)} {line(version)}" for name, version in sorted(run.versions.items())]
     spec = (
         Fact("Spec file", line(run.gpu.id), "recorded in the run")
@@ -144,7 +171,11 @@ def _provenance(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
         best = measured_roof(run.ceilings)
         pipes = [f"{name} {units.flop_rate(rate)}" for name, rate in best.pipes_flop_per_s.items()]
         made.append(
-            Fact("Measured here", listed([units.bandwidth(best.dram_bytes_per_s), *pipes]), "best of each")
+            Fact(
+                "Measured here",
+                listed([units.bandwidth(best.dram_bytes_per_s), *pipes]),
+                "best of each",
+            )
         )
     made.append(Fact("Versions", ", ".join(versions) or UNKNOWN))
     took = f"took {units.duration(run.duration_s)}" if run.duration_s is not None else ""
@@ -177,7 +208,9 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
     ranked = sorted(notes.items(), key=lambda item: (-item[1], item[0]))
     found += [f"{note} ({counted(count, 'case')})" for note, count in ranked[:NOTES_MOST]]
     if len(ranked) > NOTES_MOST:
-        found.append(f"{counted(len(ranked) - NOTES_MOST, 'more note')} on single cases: see the run file.")
+        found.append(
+            f"{counted(len(ranked) - NOTES_MOST, 'more note')} on single cases: see the run file."
+        )
     return tuple(dict.fromkeys(found))
 
 
@@ -185,12 +218,13 @@ def _doubts(run: Run, scored: Sequence[Scored]) -> list[str]:
     found = []
     if few := sum(1 for item in scored if item.outcome.sample_count < FEW_SAMPLES):
         found.append(
-            f"{counted(few, 'case')} with fewer than {FEW_SAMPLES} samples: the interval is the whole range."
+            f"{counted(few, 'case')} with fewer than {FEW_SAMPLES} samples: "
+            "the interval is the whole range."
         )
     if stale := sum(1 for item in scored if item.above_measured):
         found.append(
-            f"{counted(stale, 'case')} beat the ceilings measured at the start of the run (marked ▲ under "
-            "SOL@measured): those ceilings are too low for them."
+            f"{counted(stale, 'case')} beat the ceilings measured at the start (marked ▲ "
+            "under SOL@measured): those ceilings are too low for them."
         )
     hot = [
         reason
@@ -203,7 +237,8 @@ def _doubts(run: Run, scored: Sequence[Scored]) -> list[str]:
     limit_w, usual_w = run.facts.power_limit_w, run.facts.power_default_w
     if limit_w and usual_w and limit_w < usual_w:
         found.append(
-            f"The power limit is {units.power(limit_w)}, below the card's default of {units.power(usual_w)}."
+            f"The power limit is {units.power(limit_w)}, below the card's default of "
+            f"{units.power(usual_w)}."
         )
     return found
 
@@ -220,4 +255,6 @@ def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
     if low == high:
         return low
     number, _, unit = low.rpartition(" ")
-    return f"{number}–{high}" if number and high.endswith(f" {unit}") else f"{low} – {high}"
+    return (
+        f"{number}{DASH}{high}" if number and high.endswith(f" {unit}") else f"{low} {DASH} {high}"
+    )

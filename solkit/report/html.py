@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML file: no network, no script needed, same bytes every time."""
+"""The report as one self-contained HTML file: no network, no script needed, same bytes always."""
 
 import base64
 import functools
@@ -20,20 +20,28 @@ if TYPE_CHECKING:
 
 
 class Charts(Protocol):
-    """The charts of one operator: sanitised inline SVG, its text form, and what has no place in it."""
+    """The charts of one operator: inline SVG that is safe in a page, and what each shows.
+
+    rule: which form of chart was chosen, and why. not_placed: what has no mark, with the reason.
+    """
 
     @property
-    def sol_svg(self) -> str: ...
+    def sol_svg(self) -> str: ...  # noqa: D102  # the class says it
+
     @property
-    def roofline_svg(self) -> str: ...
+    def roofline_svg(self) -> str: ...  # noqa: D102  # the class says it
+
     @property
-    def sol_alt(self) -> str: ...
+    def sol_alt(self) -> str: ...  # noqa: D102  # the class says it
+
     @property
-    def roofline_alt(self) -> str: ...
+    def roofline_alt(self) -> str: ...  # noqa: D102  # the class says it
+
     @property
-    def rule(self) -> str: ...
+    def rule(self) -> str: ...  # noqa: D102  # the class says it
+
     @property
-    def not_placed(self) -> tuple[str, ...]: ...
+    def not_placed(self) -> tuple[str, ...]: ...  # noqa: D102  # the class says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,10 @@ def render(
         body=Markup("".join(_row(row) for row in seen.rows)),  # noqa: S704  # escaped in _row
         figures={each.anchor: _figures(each.name, each.anchor, found) for each in seen.operators},
         overview=Figure("overview", Markup(overview[0]), overview[1]) if overview[0] else None,  # noqa: S704  # as above
-        rules={each.anchor: found[each.name].rule if each.name in found else "" for each in seen.operators},
+        rules={
+            each.anchor: found[each.name].rule if each.name in found else ""
+            for each in seen.operators
+        },
         not_placed={
             each.anchor: tuple(found[each.name].not_placed) if each.name in found else ()
             for each in seen.operators
@@ -110,7 +121,13 @@ def _row(row: Row) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    style = "" if not cell.style else f' class="{cell.style}"' if " " in cell.style else f" class={cell.style}"
+    style = (
+        ""
+        if not cell.style
+        else f' class="{cell.style}"'
+        if " " in cell.style
+        else f" class={cell.style}"
+    )
     aside = f" <small>{_escaped(cell.aside)}</small>" if cell.aside else ""
     return f"<td{style}>{_escaped(cell.text)}{aside}"
 
@@ -136,11 +153,13 @@ def _number_columns(columns: Sequence[Column]) -> str:
 
 @functools.cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  # heavy
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined  # noqa: PLC0415  # heavy
     from markupsafe import Markup  # noqa: PLC0415  # jinja2's
 
     def finalize(value: object) -> object:
         """Let strings alone through: a number in a template is a bug."""
+        if isinstance(value, Undefined):
+            return str(value)  # raises, and names what is missing
         if isinstance(value, Markup):
             return value
         if isinstance(value, str):

@@ -14,15 +14,17 @@ Kind = Literal["memory", "compute", "invalid"]
 Place = tuple[float, float]
 Box = tuple[float, float, float, float]
 
+TIMES = "\N{MULTIPLICATION SIGN}"
 NAMED = 12  # so many marks carry their shape as text; more carry the number of their row
 SINGLE = 60  # so many carry a number; more are grouped
 OVERLAP_FRACTION = 0.15  # a larger share of marks that touch, and they are grouped
+_FARTHEST_PX = 64.0  # a label farther than this from its mark helps nobody
 LONELY_INVALID = 40  # invalid cases stay single up to so many in one chart
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Series:
-    """Cases that share colour and marker: one kernel in one dtype (and, across operators, one operator)."""
+    """Cases that share colour and marker: one kernel (of one operator) in one dtype."""
 
     name: str
     dtype: str
@@ -40,10 +42,19 @@ class Point:
     series: Series
     kind: Kind
     name: str
-    tip: str
+    scored: Scored
     at: Place
     span: Place
-    fraction: float
+
+    @property
+    def fraction(self) -> float:
+        """The score as it was seen, INVALID or not."""
+        return self.scored.raw_fraction
+
+    @property
+    def tip(self) -> str:
+        """The words that name the mark in full."""
+        return tip_of(self.scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +83,41 @@ class Cluster:
         return min(ys), max(ys)
 
     @property
+    def name(self) -> str:
+        """The name of its case; of several, what they share or range over, and the count."""
+        if len(self.points) == 1:
+            return self.points[0].name
+        values: dict[str, list[str]] = {}
+        for point in self.points:
+            for part in point.name.split():
+                key, _, value = part.rpartition("=")
+                values.setdefault(key, []).append(value)
+        said = [
+            f"{key}={_range(members)}" if key else members[0]
+            for key, members in values.items()
+            if _range(members)
+        ]
+        return f"{' '.join(said)} {TIMES}{len(self.points)}".strip()
+
+    @property
     def tip(self) -> str:
         """The words shown on hovering."""
         if len(self.points) == 1:
             return self.points[0].tip
         scores = [point.fraction for point in self.points]
         spread = f"{percent(min(scores))} to {percent(max(scores))} of SOL"
-        return f"{len(self.points)} cases of {clean(self.points[0].series)}, {spread}; lowest: {self.worst.tip}"
+        series = clean(self.points[0].series)
+        return f"{len(self.points)} cases of {series}, {spread}; lowest: {self.worst.tip}"
+
+
+def _range(values: Sequence[str]) -> str:
+    """Write equal values as one, whole numbers as their range, others not at all."""
+    if len(set(values)) == 1:
+        return values[0]
+    if all(value.isdecimal() for value in values):
+        numbers = [int(value) for value in values]
+        return f"{min(numbers)}\N{EN DASH}{max(numbers)}"
+    return ""
 
 
 def kind_of(item: Scored) -> Kind:
@@ -115,7 +154,7 @@ def short_names(cases: Sequence[Case]) -> list[str]:
 
 
 def all_series(judged: Sequence[Judged]) -> tuple[Series, ...]:
-    """Return every kernel x dtype that was measured, sorted, so that a series looks the same in all charts."""
+    """Return every kernel x dtype measured, sorted: a series looks the same in all charts."""
     cases = [item.outcome.case for item in judged if isinstance(item, Scored)]
     return tuple(sorted({Series(case.kernel, case.dtype) for case in cases}))
 
@@ -140,6 +179,15 @@ def overlap_fraction(places: Sequence[Place]) -> float:
             sum(math.dist(member, other) < near for other in around) > 1 for member in members
         )
     return touching / len(places) if places else 0.0
+
+
+def overlap_within(points: Sequence[Point], places: Sequence[Place]) -> float:
+    """Return the share of marks that touch one of their own series: only those can be grouped."""
+    own: dict[tuple[Series, Kind], list[Place]] = {}
+    for point, place in zip(points, places, strict=True):
+        own.setdefault((point.series, point.kind), []).append(place)
+    touching = sum(overlap_fraction(members) * len(members) for members in own.values())
+    return touching / len(points) if points else 0.0
 
 
 def cluster(points: Sequence[Point], places: Sequence[Place], *, most: int) -> list[Cluster]:
@@ -189,10 +237,16 @@ def place_labels(
     offsets: list[Place] = []
     for (x, y), (width, height) in zip(anchors, sizes, strict=True):
         best, best_cost = (7.0, 4.0), math.inf
+        reach = _FARTHEST_PX + width
+        near = [
+            box
+            for box in busy
+            if abs(box[0] - x) < reach + 60 and abs(box[1] - y) < _FARTHEST_PX + 20
+        ]
         for index, (shift_x, shift_y) in enumerate(_around(width, height)):
             box = (x + shift_x, y + shift_y, x + shift_x + width, y + shift_y + height)
             outside = width * height - _common(box, frame)
-            cost = sum(_common(box, other) for other in busy) + 3 * outside + 0.8 * index
+            cost = sum(_common(box, other) for other in near) + 3 * outside + 0.8 * index
             if cost < best_cost:
                 best, best_cost = (shift_x, shift_y), cost
         offsets.append(best)
@@ -202,7 +256,7 @@ def place_labels(
 
 def _around(width: float, height: float) -> list[Place]:
     places: list[Place] = []
-    for gap in (7.0, 16.0, 28.0, 44.0, 64.0):
+    for gap in (7.0, 16.0, 28.0, 44.0, _FARTHEST_PX):
         places += [
             (gap, -height / 2),
             (-gap - width, -height / 2),

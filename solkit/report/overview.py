@@ -3,17 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from solkit import units
 from solkit.judge.score import Judged, Scored, valid
 from solkit.model import Failed, Run
 from solkit.report import marks, svg
-from solkit.report.drawing import (
-    draw_marks,
-    framed,
-    looks,
-    series_entries,
-)
+from solkit.report.drawing import Look, draw_marks, looks
+from solkit.report.legend import framed, series_entries
 from solkit.report.marks import Cluster, Point, Series
 from solkit.report.plain import listed
 from solkit.report.plotting import (
@@ -27,9 +24,14 @@ from solkit.report.plotting import (
     svg_text,
     text_px,
 )
-from solkit.stats import median
+from solkit.stats import median, quantile
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
 LINES_MOST = 40  # more would be a page of their own; the lowest medians stay
+_LANE_MOST = 40  # cases of one kernel that are drawn one by one
 _LINE_PX, _LANE_PX, _LANES_PX = 30.0, 9.0, 20.0
 
 
@@ -51,7 +53,7 @@ class Line:
 
 
 def overview(judged: Sequence[Judged], run: Run) -> tuple[str, str]:
-    """Return the strip plot of a run as SVG (empty for a run without outcomes), and what it says."""
+    """Return the strip plot of a run as SVG (empty without outcomes), and what it says."""
     lines = lines_of(judged)
     if not lines:
         return "", "The run has no outcomes."
@@ -102,7 +104,10 @@ def _draw(lines: Sequence[Line], series: Sequence[Series], run: Run, alt: str) -
     right = min(250.0, max(text_px(text, 9.5) for text in asides) + 16)
     heads = [clean(f"{line.operator} {line.dtype}", 26) for line in shown]
     left = min(190.0, max(text_px(head, 10.5) for head in heads) + 18)
-    entries = series_entries(marks.single(points), look_of)
+    few, crowds = _lanes(points)
+    entries = series_entries(marks.single(few) + crowds, look_of)
+    if crowds:
+        entries.append((_line_sample(), "bars: all, middle half"))
     figure, (axes,) = framed(
         title, entries, [max(2, len(shown)) * _LINE_PX], left=left, right=right
     )
@@ -127,9 +132,21 @@ def _draw(lines: Sequence[Line], series: Sequence[Series], run: Run, alt: str) -
                 linewidth=2.6,
                 zorder=5.5,
             )
-        axes.annotate(aside, (1, height), xycoords=("axes fraction", "data"), xytext=(10, 0), textcoords="offset points",
-                      va="center", fontsize=9.5, color=BAD if _troubled(line) else MUTED, annotation_clip=False)  # fmt: skip
-    clusters = _binned(points, float(axes.get_window_extent().width), top)
+        axes.annotate(
+            aside,
+            (1, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(10, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9.5,
+            color=BAD if _troubled(line) else MUTED,
+            annotation_clip=False,
+        )
+    for crowd in crowds:
+        _draw_quarters(axes, crowd, look_of[crowd.points[0].series])
+    step = 0.75 * MARK_PX * top / float(axes.get_window_extent().width)
+    clusters = [*_binned(few, step), *crowds]
     draw_marks(axes, clusters, look_of, gid="strip", dodge=False)
     tips = {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
     return svg.sanitise(svg_text(figure), prefix="o-", title=title, description=alt, tips=tips)
@@ -148,24 +165,52 @@ def _points(line: Line, height: int) -> list[Point]:
             series=Series(item.outcome.case.kernel, line.dtype),
             kind=marks.kind_of(item),
             name="",
-            tip=marks.tip_of(item),
+            scored=item,
             at=(100 * item.raw_fraction, lane[item.outcome.case.kernel]),
             span=(lane[item.outcome.case.kernel],) * 2,
-            fraction=item.raw_fraction,
         )
         for row, item in line.scored.items()
     ]
 
 
-def _binned(points: Sequence[Point], width_px: float, top: float) -> list[Cluster]:
-    """Group the cases of one lane that would lie on each other, coarser for very many."""
-    step = 0.75 * MARK_PX * (1 if len(points) <= 1_000 else 2) * top / width_px  # noqa: PLR2004
+def _binned(points: Sequence[Point], step: float) -> list[Cluster]:
+    """Group the cases of one lane that would lie on each other."""
     groups: dict[object, list[Point]] = {}
     for point in points:
         groups.setdefault(
             (point.at[1], point.series, point.kind, math.floor(point.at[0] / step)), []
         ).append(point)
     return [Cluster(tuple(members)) for members in groups.values()]
+
+
+def _lanes(points: Sequence[Point]) -> tuple[list[Point], list[Cluster]]:
+    """Sort out the lanes with too many cases for a mark each: those are told by their quarters."""
+    lanes: dict[tuple[float, Series], list[Point]] = {}
+    for point in points:
+        if point.kind != "invalid":
+            lanes.setdefault((point.at[1], point.series), []).append(point)
+    crowded = {lane for lane, members in lanes.items() if len(members) > _LANE_MOST}
+    few = [
+        point
+        for point in points
+        if point.kind == "invalid" or (point.at[1], point.series) not in crowded
+    ]
+    return few, [Cluster(tuple(lanes[lane])) for lane in lanes if lane in crowded]
+
+
+def _line_sample() -> "Artist":
+    from matplotlib.lines import Line2D  # noqa: PLC0415  # matplotlib loads when something is drawn
+
+    return Line2D([], [], color=MUTED, linewidth=3.5)
+
+
+def _draw_quarters(axes: "Axes", cluster: Cluster, look_of: Look) -> None:
+    """Draw a lane as a thin line over all its cases and a thick one over their middle half."""
+    scores = sorted(point.at[0] for point in cluster.points)
+    height = cluster.points[0].at[1]
+    axes.hlines([height], [scores[0]], [scores[-1]], color=look_of.edge, linewidth=1.0, zorder=3)
+    low, high = quantile(scores, 0.25), quantile(scores, 0.75)
+    axes.hlines([height], [low], [high], color=look_of.colour, linewidth=4.5, zorder=3.5)
 
 
 def _troubled(line: Line) -> bool:
@@ -203,4 +248,7 @@ def _alt(lines: Sequence[Line]) -> str:
     said = [
         f"{clean(line.operator)} {line.dtype} {units.percent(middle)}" for middle, line in ranked
     ]
-    return f"Median SOL by operator and dtype, lowest first: {listed(said, 12)}.{trouble} The table of cases holds the data."
+    return (
+        f"Median SOL by operator and dtype, lowest first: {listed(said, 12)}."
+        f"{trouble} The table of cases holds the data."
+    )

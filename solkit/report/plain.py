@@ -1,8 +1,8 @@
 """Text from elsewhere (names, messages, compiler logs) made safe to print: no control, no spoofing.
 
-A name may hold ANSI codes, bidirectional marks, lone surrogates or ten thousand characters. What is
-left after this module is printable text of bounded length; escaping for HTML, Markdown or CSV is the
-renderer's part.
+A name may hold ANSI codes, bidirectional marks, lone surrogates or ten thousand characters. What
+is left after this module is printable text of bounded length; escaping for HTML, Markdown or CSV
+is the renderer's part.
 """
 
 import re
@@ -15,8 +15,11 @@ MESSAGE_MOST = 4_000  # the end of a compiler's log that a person would read
 # First strong isolate and its end: what `<bdi>` is in plain text. A name that could turn the
 # direction of its sentence is wrapped in them; no other bidirectional control survives `line`.
 ISOLATE, END_ISOLATE = "\u2068", "\u2069"
+TIMES, DASH = "\u00d7", "\u2013"  # the signs of a factor and of a range
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])|\x9b[0-?]*[ -/]*[@-~]")
+_ANSI = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])|\x9b[0-?]*[ -/]*[@-~]"
+)
 _SPACES = re.compile(r"\s+")
 _SPACE_LIKE = frozenset("\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co"})
@@ -24,7 +27,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co"})
 
 @lru_cache(maxsize=8_192)
 def line(text: str, most: int = NAME_MOST) -> str:
-    """Return the text on one line: controls dropped, spaces squeezed, shortened with an ellipsis."""
+    """Return the text on one line: controls dropped, spaces squeezed, shortened by an ellipsis."""
     if not (text.isascii() and text.isprintable()):
         text = _seen(_ANSI.sub("", text[: 8 * most]), keep="")
     text = _SPACES.sub(" ", text).strip()
@@ -32,7 +35,7 @@ def line(text: str, most: int = NAME_MOST) -> str:
 
 
 def block(text: str, most: int = MESSAGE_MOST) -> str:
-    """Return the text with its line breaks: controls dropped; of a long log, both ends are kept."""
+    """Return the text with its line breaks; controls dropped; both ends of a long log kept."""
     if len(text) > most:
         dropped = len(text) - most
         text = f"{text[: most // 2]}\n… {dropped:,} characters left out …\n{text[-(most // 2) :]}"
@@ -41,7 +44,7 @@ def block(text: str, most: int = MESSAGE_MOST) -> str:
 
 
 def isolated(text: str) -> str:
-    """Return a cleaned name that can stand in a sentence: isolated where its script could turn it."""
+    """Return a cleaned name that can stand in a sentence, isolated where it could turn it."""
     name = line(text)
     return name if name.isascii() else f"{ISOLATE}{name}{END_ISOLATE}"
 

@@ -1,4 +1,4 @@
-"""Where every limit comes from: the spec file's numbers with their sources, the ceilings measured."""
+"""Where every limit comes from: the spec file's numbers with their sources, and the ceilings."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from solkit import units
 from solkit.bound import measured_roof
 from solkit.gpu import Gpu, Source
 from solkit.model import Ceilings, DramCeiling
-from solkit.report.plain import line
+from solkit.report.plain import TIMES, line
 
 _MARKS = {
     "read": "read in the source",
@@ -44,7 +44,7 @@ class Ceiling(NamedTuple):
 
 
 def peaks(gpu: Gpu) -> tuple[Peak, ...]:
-    """Return DRAM (sheet, pin, and which one scores), every pipe, then the other sourced numbers."""
+    """Return DRAM (sheet, pin, and which one scores), every pipe, then the other numbers."""
     sheet, pin = gpu.dram_published_bytes_per_s, gpu.dram_pin_bytes_per_s
     used_pin = pin is not None and pin < sheet
     made = [
@@ -56,8 +56,10 @@ def peaks(gpu: Gpu) -> tuple[Peak, ...]:
         )
     ]
     if pin is not None:
-        bus = f"{gpu.bus_bits} bits" if gpu.bus_bits else "bus width × data rate"
-        used = "the score's DRAM roof" if used_pin else "the hard limit: beyond it a time is invalid"
+        bus = f"{gpu.bus_bits} bits" if gpu.bus_bits else "bus width times data rate"
+        used = (
+            "the score's DRAM roof" if used_pin else "the hard limit: beyond it a time is invalid"
+        )
         made.append(
             Peak(
                 "DRAM, pins",
@@ -68,17 +70,31 @@ def peaks(gpu: Gpu) -> tuple[Peak, ...]:
         )
     for name, pipe in gpu.pipes.items():
         detail = (
-            f"{gpu.sm_count} SMs × {units.digits(pipe.flop_per_clock_per_sm, 5)} a clock × "
+            f"{gpu.sm_count} SMs {TIMES} {pipe.flop_per_clock_per_sm:g} a clock {TIMES} "
             f"{units.frequency(pipe.clock_hz)} ({pipe.clock_mark})"
         )
         if pipe.accumulate != "none":
             detail += f", {pipe.accumulate} accumulation"
         if pipe.reason:
             detail += f"; {line(pipe.reason, 300)}"
-        made.append(Peak(line(name), units.flop_rate(pipe.flop_per_s), detail, _origin(gpu, f"pipes.{name}")))
+        made.append(
+            Peak(
+                line(name), units.flop_rate(pipe.flop_per_s), detail, _origin(gpu, f"pipes.{name}")
+            )
+        )
     made += [
-        Peak("Highest SM clock", units.frequency(gpu.max_clock_hz), "sets the hard limit", _origin(gpu, "max_clock_hz")),
-        Peak("L2", units.capacity(gpu.l2_bytes), "the last written lines may stay in it", _origin(gpu, "l2_bytes")),
+        Peak(
+            "Highest SM clock",
+            units.frequency(gpu.max_clock_hz),
+            "sets the hard limit",
+            _origin(gpu, "max_clock_hz"),
+        ),
+        Peak(
+            "L2",
+            units.capacity(gpu.l2_bytes),
+            "the last written lines may stay in it",
+            _origin(gpu, "l2_bytes"),
+        ),
         Peak("SMs", units.count(gpu.sm_count), "", _origin(gpu, "sm_count")),
     ]
     return tuple(made)
@@ -99,8 +115,8 @@ def ceilings(measured: Ceilings | None) -> tuple[Ceiling, ...]:
             Ceiling(
                 f"DRAM, {line(kind)}",
                 units.bandwidth(best.traffic_bytes / best.median_s),
-                f"at {units.traffic(best.traffic_bytes)}; {units.traffic(smallest.traffic_bytes)} took "
-                f"{units.seconds(smallest.median_s)}",
+                f"at {units.traffic(best.traffic_bytes)}; {units.traffic(smallest.traffic_bytes)} "
+                f"took {units.seconds(smallest.median_s)}",
             )
         )
     rates = measured_roof(measured).pipes_flop_per_s

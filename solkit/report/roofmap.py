@@ -3,24 +3,18 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from solkit import units
+from solkit.gpu import Gpu
 from solkit.judge.score import Scored, valid
-from solkit.model import Run, Work
+from solkit.model import Case, Run, Work
 from solkit.report import marks, svg
-from solkit.report.drawing import (
-    Entry,
-    Look,
-    draw_marks,
-    framed,
-    label_marks,
-    point_places,
-    series_entries,
-)
+from solkit.report.drawing import Look, draw_marks, label_marks, named_count, pixels, point_places
+from solkit.report.legend import Entry, framed, series_entries
 from solkit.report.marks import Cluster, Point, Series
 from solkit.report.plain import counted, listed
-from solkit.report.plotting import MUTED, clean, log_axis, log_limits, svg_text
+from solkit.report.plotting import INK, MUTED, clean, log_axis, log_limits, svg_text
 from solkit.report.roofs import (
     LINE_STYLES,
     RoofLine,
@@ -33,6 +27,7 @@ from solkit.report.roofs import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PANELS_MOST = 4
 NARROW_DECADES, WIDE_DECADES = 0.3, 1.0
@@ -52,7 +47,7 @@ class RoofMap:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Cases under one set of roofs. `pipes` share their peak; `estimated`: no exact count exists."""
+    """Cases under one set of roofs: pipes of equal peak, or work that is only estimated."""
 
     pipes: tuple[str, ...]
     estimated: bool
@@ -68,49 +63,66 @@ class Panel:
 
 
 def charted_flop(work: Work) -> tuple[str, int] | None:
-    """Return the pipe a case is drawn under and its FLOP: exact where counted, else fp32 by estimate."""
+    """Return the pipe a case is drawn under and its FLOP: exact, else the fp32 estimate."""
+    if not work.traffic_bytes:
+        return None
     if sum(work.flop.values()):
         return max(work.flop, key=lambda pipe: work.flop[pipe]), sum(work.flop.values())
     estimate = work.estimated_flop.get("fp32", 0)
-    return (ESTIMATED, estimate) if estimate and work.traffic_bytes else None
+    return (ESTIMATED, estimate) if estimate else None
 
 
-def panels_of(scored: Mapping[int, Scored], names: Mapping[int, str], run: Run) -> list[Panel]:
-    """Sort cases into panels, one for pipes of equal peak; the most cases first."""
-    grouped: dict[object, tuple[list[str], list[Point]]] = {}
+def panels_of(scored: Mapping[int, Scored], gpu: Gpu | None, *, whose: bool = False) -> list[Panel]:
+    """Sort cases into panels, one for pipes of equal peak; the most cases first.
+
+    whose: the cases are of several operators, so series and names say which.
+    """
+    grouped: dict[object, tuple[set[str], dict[int, Scored]]] = {}
     for row, item in scored.items():
         charted = charted_flop(item.outcome.work)
-        if charted is None or not item.outcome.work.traffic_bytes:
+        if charted is None:
             continue
-        pipe, flop = charted
-        peak = run.gpu.pipes[pipe].flop_per_s if run.gpu and pipe in run.gpu.pipes else None
-        pipes, points = grouped.setdefault(peak if peak and pipe != ESTIMATED else pipe, ([], []))
-        if pipe not in pipes:
-            pipes.append(pipe)
-        points.append(_point(row, item, names[row], flop))
-    ordered = sorted(grouped.values(), key=lambda group: -len(group[1]))
+        pipe = charted[0]
+        peak = gpu.pipes[pipe].flop_per_s if gpu and pipe in gpu.pipes else None
+        pipes, members = grouped.setdefault(peak or pipe, (set(), {}))
+        pipes.add(pipe)
+        members[row] = item
     return [
         Panel(
             tuple("fp32" if pipe == ESTIMATED else pipe for pipe in sorted(pipes)),
             ESTIMATED in pipes,
-            tuple(points),
+            tuple(_points(members, whose=whose)),
         )
-        for pipes, points in ordered
+        for pipes, members in sorted(grouped.values(), key=lambda group: -len(group[1]))
     ]
 
 
-def _point(row: int, item: Scored, name: str, flop: int) -> Point:
+def _points(members: Mapping[int, Scored], *, whose: bool) -> list[Point]:
+    names = marks.short_names([item.outcome.case for item in members.values()])
+    several = len({item.outcome.case.operator for item in members.values()}) > 1
+    return [
+        _point(row, item, f"{item.outcome.case.operator} {name}" if several else name, whose=whose)
+        for (row, item), name in zip(members.items(), names, strict=True)
+    ]
+
+
+def _point(row: int, item: Scored, name: str, *, whose: bool) -> Point:
     case = item.outcome.case
+    flop = (charted_flop(item.outcome.work) or ("", 0))[1]
     return Point(
         row=row,
-        series=Series(case.kernel, case.dtype),
+        series=series_of(case, whose=whose),
         kind=marks.kind_of(item),
-        name=name,
-        tip=marks.tip_of(item),
+        name=clean(name),
+        scored=item,
         at=(flop / item.outcome.work.traffic_bytes, flop / item.median_s),
         span=(flop / item.high_s, flop / item.low_s),
-        fraction=item.raw_fraction,
     )
+
+
+def series_of(case: Case, *, whose: bool) -> Series:
+    """Return what shares the case's colour and marker; over several operators, the operator too."""
+    return Series(f"{case.operator}/{case.kernel}" if whose else case.kernel, case.dtype)
 
 
 def intensity_decades(points: Sequence[Point]) -> float:
@@ -122,48 +134,79 @@ def intensity_decades(points: Sequence[Point]) -> float:
     return max((math.log10(max(values) / min(values)) for values in spreads.values()), default=0.0)
 
 
-def choose(axes: "Axes", points: Sequence[Point], most: int) -> tuple[list[Cluster], str]:
-    """Return the marks of a panel whose limits are set, and the rule that chose them."""
+class Choice(NamedTuple):
+    """The marks of a panel, the rule that chose them, and whether each is a whole series."""
+
+    clusters: list[Cluster]
+    rule: str
+    whole_series: bool = False
+
+
+def choose(axes: "Axes", points: Sequence[Point], most: int) -> Choice:
+    """Choose the marks of a panel whose limits are set: by spread of intensity and overlap."""
     places = point_places(axes, points)
-    overlap, decades = marks.overlap_fraction(places), intensity_decades(points)
+    overlap, decades = marks.overlap_within(points, places), intensity_decades(points)
+    touching = overlap > marks.OVERLAP_FRACTION
     spread = f"intensity spans {decades:.2f} decades"
-    if len(points) <= marks.NAMED and (
-        overlap <= marks.OVERLAP_FRACTION or decades >= NARROW_DECADES
-    ):
-        return marks.cluster(
-            points, places, most=most
-        ), f"{spread}, {counted(len(points), 'case')}: each is named"
+    clusters = marks.cluster(points, places, most=most) if touching else marks.single(points)
+    if named_count(clusters, pixels(axes, [cluster.at for cluster in clusters])) <= marks.NAMED:
+        return Choice(clusters, f"{spread}, few marks: each has its shape beside it")
     if decades < NARROW_DECADES:
-        return marks.by_series(
-            points
-        ), f"{spread} (< 0.3): one mark a series, its bar from lowest to highest"
-    if (
-        decades >= WIDE_DECADES
-        and len(points) <= marks.SINGLE
-        and overlap <= marks.OVERLAP_FRACTION
-    ):
-        return marks.single(
-            points
-        ), f"{spread} (>= 1): a mark for each case, with the number of its row"
-    clusters = marks.cluster(points, places, most=most)
-    return (
-        clusters,
-        f"{spread}, {overlap:.0%} of {counted(len(points), 'mark')} overlap: those that share a place are one",
+        rule = f"{spread} (< {NARROW_DECADES}): one mark a series, its bar from lowest to highest"
+        return Choice(marks.by_series(points), rule, whole_series=True)
+    if decades >= WIDE_DECADES and len(points) <= marks.SINGLE and not touching:
+        return Choice(
+            clusters, f"{spread} (>= {WIDE_DECADES:.0f}): each mark has the number of its row"
+        )
+    rule = f"{spread}, {overlap:.0%} of {counted(len(points), 'mark')} overlap"
+    return Choice(
+        marks.cluster(points, places, most=most), f"{rule}: cases that share a place share one"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a panel is drawn: looks of series; links and row numbers where there is a table."""
+
+    look: Mapping[Series, Look]
+    most_marks: int
+    titled: bool
+    table: bool = True
+
+
+def draw_panel(
+    axes: "Axes", panel: Panel, lines: Sequence[RoofLine], manner: Manner, *, gid: str
+) -> tuple[Choice, dict[str, str]]:
+    """Draw roofs and points into empty axes; return the choice of marks and each link's words."""
+    set_limits(axes, panel.points, lines)
+    dress(axes, panel, titled=manner.titled)
+    taken = draw_roofs(axes, lines)
+    choice = choose(axes, panel.points, manner.most_marks)
+    if len(choice.clusters) <= marks.NAMED and not choice.whole_series:
+        _drop_lines(axes, choice.clusters, lines)
+    places = draw_marks(axes, choice.clusters, manner.look, gid=gid, linked=manner.table)
+    label_marks(
+        axes,
+        choice.clusters,
+        places,
+        taken=taken,
+        whole_series=choice.whole_series,
+        numbered=manner.table,
+    )
+    return choice, {f"#r{cluster.worst.row}": cluster.tip for cluster in choice.clusters}
 
 
 def roof_map(
     number: int,
     operator: str,
     scored: Mapping[int, Scored],
-    names: Mapping[int, str],
     *,
     run: Run,
     look: Mapping[Series, Look],
     most_marks: int,
 ) -> RoofMap:
     """Draw the roofline of one operator. Call inside `plotting.look()`."""
-    panels = panels_of(scored, names, run)
+    panels = panels_of(scored, run.gpu)
     shown, hidden = panels[:PANELS_MOST], panels[PANELS_MOST:]
     absent = _not_placed(scored, hidden)
     if not shown:
@@ -171,27 +214,36 @@ def roof_map(
         return RoofMap("", f"{reason}.", absent, reason)
     roofs = device_roofs(run.gpu, run.ceilings, held_hz(list(scored.values())))
     lines = [lines_for(panel.pipes, roofs) for panel in shown]
-    everything = [point for panel in shown for point in panel.points]
     title = f"{clean(operator)}: roofline"
-    entries = [*series_entries(marks.single(everything), look), *_roof_entries(lines)]
-    right = margin_px([line for panel_lines in lines for line in panel_lines])
-    figure, all_axes = framed(title, entries, [_PANEL_PX] * len(shown), right=right, gap=_GAP_PX)
+    figure, all_axes = framed_panels(title, shown, lines, look)
+    manner = Manner(look, max(12, most_marks // len(shown)), titled=len(shown) > 1)
     rules: list[str] = []
     tips: dict[str, str] = {}
     for index, (axes, panel, panel_lines) in enumerate(zip(all_axes, shown, lines, strict=True)):
-        set_limits(axes, panel.points, panel_lines)
-        dress(axes, panel, titled=len(shown) > 1)
-        draw_roofs(axes, panel_lines)
-        _drop_lines(axes, panel, panel_lines)
-        clusters, rule = choose(axes, panel.points, max(12, most_marks // len(shown)))
-        label_marks(axes, clusters, draw_marks(axes, clusters, look, gid=f"map{index}"))
-        tips |= {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
-        rules.append(f"{panel.title}: {rule}" if len(shown) > 1 else rule)
-    alt = _alt(operator, shown, lines, list(scored.values()))
+        choice, words = draw_panel(axes, panel, panel_lines, manner, gid=f"map{index}")
+        tips |= words
+        rules.append(f"{panel.title}: {choice.rule}" if manner.titled else choice.rule)
+    alt = alt_text(clean(operator), shown, lines, list(scored.values()))
     text = svg.sanitise(
         svg_text(figure), prefix=f"m{number}-", title=title, description=alt, tips=tips
     )
     return RoofMap(text, alt, absent, "; ".join(rules))
+
+
+def framed_panels(
+    title: str,
+    panels: Sequence[Panel],
+    lines: Sequence[Sequence[RoofLine]],
+    look: Mapping[Series, Look],
+) -> tuple["Figure", list["Axes"]]:
+    """Return a figure with room for these panels, the labels of their roofs, and the legend."""
+    everything = [point for panel in panels for point in panel.points]
+    entries = [*series_entries(marks.single(everything), look), *_roof_entries(lines)]
+    right = margin_px([line for panel_lines in lines for line in panel_lines])
+    heights = [_PANEL_PX] * len(panels)
+    return framed(
+        title, entries, heights, right=right, gap=_GAP_PX, extra=16 if len(panels) > 1 else 0
+    )
 
 
 def set_limits(axes: "Axes", points: Sequence[Point], lines: Sequence[RoofLine]) -> None:
@@ -217,7 +269,7 @@ def dress(axes: "Axes", panel: Panel, *, titled: bool) -> None:
     """Name the axes; of estimated work, say so."""
     kind = "estimated fp32 FLOP per byte" if panel.estimated else "FLOP per byte"
     axes.set_xlabel(f"arithmetic intensity, {kind}")
-    axes.set_ylabel("FLOP/s" + (" (estimated work)" if panel.estimated else ""))
+    axes.set_ylabel("achieved FLOP/s" + (" (estimated work)" if panel.estimated else ""))
     axes.set_xticks(
         axes.get_xticks(),
         [text.get_text().removesuffix(" FLOP/B") for text in axes.get_xticklabels()],
@@ -230,14 +282,14 @@ def dress(axes: "Axes", panel: Panel, *, titled: bool) -> None:
         axes.set_title(panel.title, fontsize=10.5, color=MUTED)
 
 
-def _drop_lines(axes: "Axes", panel: Panel, lines: Sequence[RoofLine]) -> None:
-    """Join each of a few points with the roof it is judged against: the gap is what is left to win."""
-    if len(panel.points) > marks.NAMED or not lines:
+def _drop_lines(axes: "Axes", clusters: Sequence[Cluster], lines: Sequence[RoofLine]) -> None:
+    """Join each of a few marks with the roof it is judged against: what is left to win."""
+    if not lines or not clusters:
         return
     axes.vlines(
-        [point.at[0] for point in panel.points],
-        [point.at[1] for point in panel.points],
-        [lines[0].at(point.at[0]) for point in panel.points],
+        [cluster.at[0] for cluster in clusters],
+        [cluster.at[1] for cluster in clusters],
+        [lines[0].at(cluster.at[0]) for cluster in clusters],
         colors="#b8b8b8",
         linewidth=0.8,
         zorder=1.5,
@@ -250,51 +302,50 @@ def _roof_entries(panels: Sequence[Sequence[RoofLine]]) -> list[Entry]:
     words = {"spec": "spec roof", "clock": "roof at the held clock", "measured": "measured roof"}
     kinds = dict.fromkeys(line.kind for lines in panels for line in lines)
     return [
-        (Line2D([], [], color="#1a1a1a", linestyle=LINE_STYLES[kind], linewidth=1.5), words[kind])
+        (Line2D([], [], color=INK, linestyle=LINE_STYLES[kind], linewidth=1.5), words[kind])
         for kind in kinds
     ]
 
 
 def _not_placed(scored: Mapping[int, Scored], hidden: Sequence[Panel]) -> tuple[str, ...]:
-    nothing = [
-        clean(item.outcome.case, 80)
-        for item in scored.values()
-        if charted_flop(item.outcome.work) is None
+    """Say which cases are on the SOL chart only, and why."""
+    uncounted = [item for item in scored.values() if charted_flop(item.outcome.work) is None]
+    names = listed([clean(item.outcome.case, 80) for item in uncounted[:3]], 3)
+    more = f" and {len(uncounted) - 3:,} more" if len(uncounted) > 3 else ""  # noqa: PLR2004  # three are named
+    said = [
+        f"{counted(len(uncounted), 'case')} not on the roofline, no FLOP is counted: {names}{more}"
     ]
-    said = (
-        [
-            f"{counted(len(nothing), 'case')} not on the roofline, no FLOP is counted: {listed(nothing, 3)}"
-        ]
-        if nothing
-        else []
-    )
-    said += [
-        f"{counted(len(panel.points), 'case')} not on the roofline, it holds {PANELS_MOST} panels: {panel.title}"
+    full = [
+        f"{counted(len(panel.points), 'case')} not on the roofline, "
+        f"which holds {PANELS_MOST} panels: {panel.title}"
         for panel in hidden
     ]
-    return tuple(said)
+    return (*(said if uncounted else ()), *full)
 
 
-def _alt(
-    operator: str,
+def alt_text(
+    what: str,
     panels: Sequence[Panel],
     lines: Sequence[Sequence[RoofLine]],
     scored: Sequence[Scored],
 ) -> str:
-    """Say in words what the figure shows."""
+    """Say in words what a roofline shows."""
     parts: list[str] = []
     for panel, panel_lines in zip(panels, lines, strict=True):
-        roofs = [
-            f"{line.name} {units.bandwidth(line.dram_bytes_per_s)}"
-            + (f" and {units.flop_rate(line.flop_per_s)}" if line.flop_per_s else "")
-            for line in panel_lines
-        ]
-        best = max(panel.points, key=lambda point: point.at[1])
+        xs = sorted(point.at[0] for point in panel.points)
+        best = max(point.at[1] for point in panel.points)
+        roofs = "; ".join(roof_text(line) for line in panel_lines) or "unknown"
         parts.append(
-            f"{panel.title}: {counted(len(panel.points), 'case')} at {units.digits(min(p.at[0] for p in panel.points))} to "
-            f"{units.intensity(max(p.at[0] for p in panel.points))}, up to {units.flop_rate(best.at[1])}; "
-            f"roofs {'; '.join(roofs) or 'unknown'}"
+            f"{panel.title}: {counted(len(xs), 'case')} at {units.digits(xs[0])} to "
+            f"{units.intensity(xs[-1])}, "
+            f"up to {units.flop_rate(best)}; roofs {roofs}"
         )
     bad = len(scored) - len(valid(scored))
     tail = f" {counted(bad, 'case is', 'cases are')} INVALID." if bad else ""
-    return f"{clean(operator)} on the roofline. {'. '.join(parts)}.{tail} The table of cases holds the data."
+    return f"{what} on the roofline. {'. '.join(parts)}.{tail} The table of cases holds the data."
+
+
+def roof_text(line: RoofLine) -> str:
+    """Write a roof in words: 'spec 4.80 TB/s and 989 TFLOP/s'."""
+    peak = f" and {units.flop_rate(line.flop_per_s)}" if line.flop_per_s else ""
+    return f"{line.name} {units.bandwidth(line.dram_bytes_per_s)}{peak}"

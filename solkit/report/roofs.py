@@ -3,13 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from solkit import units
 from solkit.bound import Roof, clock_roof, measured_roof, spec_roof
 from solkit.gpu import Gpu
 from solkit.judge.score import Scored
 from solkit.model import Ceilings
+from solkit.report.marks import Box
 from solkit.report.plotting import INK, MUTED, PAPER, brief, clean, text_px
 from solkit.stats import median
 
@@ -17,21 +18,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RoofKind = Literal["spec", "clock", "measured"]
-LINE_STYLES = {"spec": "-", "clock": (0, (5, 2)), "measured": (0, (1, 1.5))}
+LINE_STYLES: dict[RoofKind, Any] = {"spec": "-", "clock": (0, (5, 2)), "measured": (0, (1, 1.5))}
 LABEL_SIZE = 9.5
 _LABEL_STEP_PX = 13.0
+_RIDGES_MOST = 4
+_NEAR_RATIO = 1.6  # slopes closer than this have no room for a text between them
 _SAME_FRACTION = 0.005  # bandwidths this close share one label
 
 
 @dataclass(frozen=True, slots=True)
 class RoofLine:
-    """One line of one panel. flop_per_s is None where the pipe was never measured: a slope alone."""
+    """One line of one panel. flop_per_s is None where the pipe was never measured: just a slope."""
 
     kind: RoofKind
     name: str
     dram_bytes_per_s: float
     flop_per_s: float | None
     colour: str = INK
+    slope_name: str = ""
 
     @property
     def ridge_flop_per_byte(self) -> float | None:
@@ -42,6 +46,8 @@ class RoofLine:
 
     def at(self, intensity_flop_per_byte: float) -> float:
         """Return the FLOP/s that can be had at an intensity."""
+        if not self.dram_bytes_per_s:
+            return self.flop_per_s or 0.0
         slope = intensity_flop_per_byte * self.dram_bytes_per_s
         return slope if self.flop_per_s is None else min(slope, self.flop_per_s)
 
@@ -98,29 +104,40 @@ def margin_px(lines: Sequence[RoofLine]) -> float:
     )
 
 
-def draw_roofs(axes: "Axes", lines: Sequence[RoofLine], *, label_slopes: bool = True) -> None:
-    """Draw lines into log-log axes whose limits are set: slopes and ceilings labelled, ridge marked."""
+def draw_roofs(axes: "Axes", lines: Sequence[RoofLine]) -> list[Box]:
+    """Draw labelled roofs into log-log axes whose limits are set, and mark the ridges.
+
+    Returns boxes in pixels along the lines and their labels, for the points' names to keep off.
+    """
     low, high = axes.get_xlim()
     for line in lines:
         ridge = line.ridge_flop_per_byte
         xs = [low, *([ridge] if ridge and low < ridge < high else []), high]
-        if not line.dram_bytes_per_s:
-            xs = [low, high]
-        ys = [line.at(x) if line.dram_bytes_per_s else line.flop_per_s or 0.0 for x in xs]
+        ys = [line.at(x) for x in xs]
         axes.plot(
             xs, ys, color=line.colour, linestyle=LINE_STYLES[line.kind], linewidth=1.5, zorder=2
         )
     _label_ceilings(axes, lines)
-    if label_slopes:
-        _label_slopes(axes, lines)
-    _mark_ridge(axes, lines)
+    _mark_ridges(axes, lines)
+    return _along(axes, lines) + _label_slopes(axes, lines)
+
+
+def _along(axes: "Axes", lines: Sequence[RoofLine]) -> list[Box]:
+    """Return small boxes along every line."""
+    low, high = axes.get_xlim()
+    xs = [low * (high / low) ** (step / 60) for step in range(61)]
+    places = [(x, line.at(x)) for line in lines if line.dram_bytes_per_s for x in xs]
+    if not places:
+        return []
+    return [(x - 4, y - 2, x + 4, y + 2) for x, y in axes.transData.transform(places).tolist()]
 
 
 def _label_ceilings(axes: "Axes", lines: Sequence[RoofLine]) -> None:
     """Write each ceiling's number at its right end, apart from each other, a leader to its line."""
     right = axes.get_xlim()[1]
-    ends = sorted(((line.at(right) if line.dram_bytes_per_s else line.flop_per_s or 0.0, line) for line in lines
-                   if line.flop_per_s), key=lambda end: end[0])  # fmt: skip
+    ends = sorted(
+        ((line.at(right), line) for line in lines if line.flop_per_s), key=lambda end: end[0]
+    )
     if not ends:
         return
     heights = [float(axes.transData.transform((right, value))[1]) for value, _ in ends]
@@ -166,11 +183,12 @@ def _apart(heights: Sequence[float], step: float) -> list[float]:
     ]
 
 
-def _label_slopes(axes: "Axes", lines: Sequence[RoofLine]) -> None:
-    """Write each bandwidth along its slope: the highest above it, the next below."""
+def _label_slopes(axes: "Axes", lines: Sequence[RoofLine]) -> list[Box]:
+    """Write the two highest bandwidths along their slopes; return the boxes they take."""
+    boxes: list[Box] = []
     shared: list[tuple[float, list[str], str]] = []
     for line in sorted(lines, key=lambda line: -line.dram_bytes_per_s):
-        word = line.kind
+        word = line.slope_name or line.kind
         if not line.dram_bytes_per_s:
             continue
         if shared and abs(line.dram_bytes_per_s / shared[-1][0] - 1) < _SAME_FRACTION:
@@ -181,9 +199,14 @@ def _label_slopes(axes: "Axes", lines: Sequence[RoofLine]) -> None:
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     for index, (rate, words, colour) in enumerate(shared[:2]):
-        ridges = [line.ridge_flop_per_byte or high for line in lines if line.dram_bytes_per_s]
+        ridges = [
+            line.ridge_flop_per_byte or high
+            for line in lines
+            if abs(line.dram_bytes_per_s / rate - 1) < _SAME_FRACTION
+        ]
+        below = index == 1 and shared[0][0] / rate < _NEAR_RATIO
         start = max(low, bottom / rate)
-        end = min(high, top / rate, *ridges)
+        end = min(high, top / rate, min(ridges) if below else max(ridges))
         if end <= start:
             continue
         (x0, y0), (x1, y1) = axes.transData.transform([(start, start * rate), (end, end * rate)])
@@ -192,7 +215,7 @@ def _label_slopes(axes: "Axes", lines: Sequence[RoofLine]) -> None:
         share = 0.5 if length < text_px(text, LABEL_SIZE) * 1.2 else 0.42
         place = math.exp(math.log(start) + share * (math.log(end) - math.log(start)))
         angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
-        away = 4.0 if index == 0 else -4.0
+        away = -4.0 if below else 4.0
         axes.annotate(
             text,
             (place, place * rate),
@@ -201,38 +224,54 @@ def _label_slopes(axes: "Axes", lines: Sequence[RoofLine]) -> None:
             rotation=angle,
             rotation_mode="anchor",
             ha="center",
-            va="bottom" if index == 0 else "top",
+            va="top" if below else "bottom",
             fontsize=LABEL_SIZE,
             color=colour,
         )
+        slant, half = math.radians(angle), text_px(text, LABEL_SIZE) / 2
+        ((middle_x, middle_y),) = axes.transData.transform([(place, place * rate)])
+        for step in range(-6, 7):
+            x = middle_x + step / 6 * half * math.cos(slant) - 2.5 * away * math.sin(slant)
+            y = middle_y + step / 6 * half * math.sin(slant) + 2.5 * away * math.cos(slant)
+            boxes.append((x - 7, y - 6, x + 7, y + 6))
+    return boxes
 
 
-def _mark_ridge(axes: "Axes", lines: Sequence[RoofLine]) -> None:
-    """Drop a thin line from the first roof's ridge to the axis and name its intensity."""
+def _mark_ridges(axes: "Axes", lines: Sequence[RoofLine]) -> None:
+    """Drop a thin line from the ridges of the first roof to the axis; name their intensity."""
     low, high = axes.get_xlim()
-    first = next((line for line in lines if line.ridge_flop_per_byte), None)
-    ridge = first.ridge_flop_per_byte if first else None
-    if first is None or ridge is None or not low < ridge < high:
-        return
     bottom = axes.get_ylim()[0]
-    axes.plot(
-        [ridge, ridge],
-        [bottom, first.at(ridge)],
-        color=MUTED,
-        linewidth=0.8,
-        linestyle=(0, (2, 3)),
-        zorder=1,
-    )
-    axes.annotate(
-        f"ridge {brief(units.intensity(ridge))}",
-        (ridge, bottom),
-        xytext=(-4, 5),
-        textcoords="offset points",
-        fontsize=LABEL_SIZE,
-        color=MUTED,
-        ha="right",
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
-    )
+    ridges: dict[float, RoofLine] = {}
+    for line in lines:
+        ridge = line.ridge_flop_per_byte
+        if (
+            ridge
+            and low < ridge < high
+            and line.kind == lines[0].kind
+            and line.colour == lines[0].colour
+        ):
+            ridges[ridge] = line
+    for index, (ridge, line) in enumerate(sorted(ridges.items())[:_RIDGES_MOST]):
+        dots = (0, (2, 3))
+        axes.plot(
+            [ridge, ridge],
+            [bottom, line.at(ridge)],
+            color=MUTED,
+            linewidth=0.8,
+            linestyle=dots,
+            zorder=1,
+        )
+        number = brief(units.intensity(ridge))
+        axes.annotate(
+            number.removesuffix(" FLOP/B") if index else f"ridge {number}",
+            (ridge, bottom),
+            xytext=(-4, 5),
+            textcoords="offset points",
+            fontsize=LABEL_SIZE,
+            color=MUTED,
+            ha="right",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
+        )
 
 
 def card_name(gpu: Gpu, most: int = 24) -> str:

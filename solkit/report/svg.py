@@ -1,4 +1,4 @@
-"""Matplotlib's SVG made fit for a page under a strict content policy, and for people who can't see it.
+"""Matplotlib's SVG made fit for a strict content policy, and for people who can't see it.
 
 Under `style-src 'self'` every `style=` is ignored and a raw matplotlib SVG is a black rectangle, so
 each declaration becomes a presentation attribute. Links lose their `target`, ids get a prefix so
@@ -69,7 +69,7 @@ def sanitise(
 
     prefix: put before every id, so unique per page. title, description: read out by assistive
     tools. tips: for each link target (`#r5`) the words that name the mark, shown on hovering.
-    Raises SolkitError on a CSS property that has no attribute form, and on a link that leaves the page.
+    Raises SolkitError on a CSS property without an attribute form, and on a link off the page.
     """
     root = ET.fromstring(text)  # noqa: S314  # matplotlib's own output, made a moment ago
     _strip_namespaces(root)
@@ -83,7 +83,7 @@ def sanitise(
     _drop_empty(root)
     for element in root.iter():
         _shorten(element)
-    linked = [element for element in root.iter("a")]
+    linked = list(root.iter("a"))
     for element in linked:
         tip = (tips or {}).get(element.get("href", ""))
         if tip:
@@ -114,8 +114,8 @@ def _rewrite_style(element: ET.Element) -> None:
             element.set(name, value)
         else:
             raise SolkitError(
-                f"the chart's <{element.tag}> has the property {name!r}, which has no attribute form",
-                remedy="a page under a strict content policy would lose it; draw the chart without it",
+                f"a chart's <{element.tag}> has {name!r}, which has no attribute form",
+                remedy="a strict content policy would drop it; draw the chart without it",
             )
 
 
@@ -214,7 +214,7 @@ def _first(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
 
 
 def _dress(root: ET.Element, prefix: str, title: str, description: str, *, linked: bool) -> None:
-    """Give the root its words. `img` would hide the links from assistive tools, so they make a group."""
+    """Give the root its words; `img` would hide links from assistive tools, a group doesn't."""
     box = root.get("viewBox", "").split()
     root.attrib.clear()
     root.set("xmlns", "http://www.w3.org/2000/svg")

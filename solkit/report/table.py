@@ -11,7 +11,7 @@ from typing import NamedTuple
 from solkit import units
 from solkit.judge.score import Judged, Scored
 from solkit.model import Case, Failed
-from solkit.report.plain import line
+from solkit.report.plain import DASH, TIMES, line
 
 WIDE_FRACTION = 0.01  # an interval wider than this either side is printed beside the score
 NONE = "—"
@@ -54,12 +54,12 @@ def shape_text(case: Case) -> str:
 
 
 def ratio(value: float) -> str:
-    """Write a factor: 3.712 -> '3.71×'."""
-    return f"{units.digits(value)}×"
+    """Write a factor with its sign: 3.712 as 3.71 times."""
+    return f"{units.digits(value)}{TIMES}"
 
 
 def sol_cell(scored: Scored) -> Cell:
-    """Write the score with its bar; beyond the hard limit or above the sheet, with word and sign."""
+    """Write the score with its bar; invalid or above the sheet, with word and sign instead."""
     raw = units.percent(scored.raw_fraction)
     if scored.status == "invalid":
         return Cell("✕ INVALID", raw, "bad")
@@ -68,7 +68,7 @@ def sol_cell(scored: Scored) -> Cell:
     style = f"b{max(0, min(100, round(scored.raw_fraction * 100)))}"
     low, high = scored.bound.sol_s / scored.high_s, scored.bound.sol_s / scored.low_s
     if high - low > 2 * WIDE_FRACTION:
-        return Cell(raw, f"{low * 100:.0f}–{high * 100:.0f}", style)
+        return Cell(raw, f"{low * 100:.0f}{DASH}{high * 100:.0f}", style)
     return Cell(raw, "", style)
 
 
@@ -81,14 +81,14 @@ def limiter_cell(scored: Scored) -> Cell:
     """Name the limit and by what factor it leads the next; both when they are within 10 %."""
     times = sorted((scored.bound.memory_s, *scored.bound.compute_s.values()), reverse=True)
     name = scored.bound.limiter.replace(":", " ")
-    margin = ratio(times[0] / times[1]) if len(times) > 1 and times[1] > 0 else "only limit"
+    margin = ratio(times[0] / times[1]) if len(times) > 1 and times[1] > 0 else ""
     if scored.bound.near_ridge:
-        margin = f"≈ near ridge, {margin}"
+        margin = f"≈ near ridge {margin}"
     pipe, estimate_s = max(
         scored.bound.estimate_s.items(), key=lambda item: item[1], default=("", 0.0)
     )
     if estimate_s > scored.bound.sol_s:
-        margin += f", {pipe} estimate {ratio(estimate_s / scored.bound.sol_s)} the bound"
+        margin = f"{margin} {pipe} estimate {ratio(estimate_s / scored.bound.sol_s)}".strip()
     return Cell(name, margin)
 
 
@@ -123,8 +123,15 @@ def _registers(scored: Scored) -> Cell:
 
 COLUMNS = (
     Column("Operator", "what is computed", "text", lambda it: Cell(line(it.outcome.case.operator))),
-    Column("Kernel", "the way it is computed", "text", lambda it: Cell(line(it.outcome.case.kernel))),
-    Column("Dtype", "the number format of the case", "text", lambda it: Cell(line(it.outcome.case.dtype))),
+    Column(
+        "Kernel", "the way it is computed", "text", lambda it: Cell(line(it.outcome.case.kernel))
+    ),
+    Column(
+        "Dtype",
+        "the number format of the case",
+        "text",
+        lambda it: Cell(line(it.outcome.case.dtype)),
+    ),
     Column("Shape", "axes and params", "text", lambda it: Cell(shape_text(it.outcome.case))),
     Column(
         "Time",
@@ -133,20 +140,22 @@ COLUMNS = (
         lambda it: Cell(units.seconds(it.median_s), spread_text(it)),
     ),
     Column("SOL", "time of the bound over time taken", "number", sol_cell),
+    Column("Limiter", "what sets the bound, and by what factor it leads", "text", limiter_cell),
+    Column("Regime", "and the time in empty-kernel floors", "text", _regime),
     Column(
         "SOL@clock",
         "the score at the SM clock truly held",
         "number",
         lambda it: _other_roof(it.sol_clock),
+        optional=True,
     ),
     Column(
         "SOL@measured",
         "the score against ceilings measured on this device",
         "number",
         lambda it: _other_roof(it.sol_measured),
+        optional=True,
     ),
-    Column("Limiter", "what sets the bound, and by what factor it leads", "text", limiter_cell),
-    Column("Regime", "and the time in empty-kernel floors", "text", _regime),
     Column(
         "Bytes",
         "least traffic: each tensor once",
@@ -202,13 +211,16 @@ def table(judged: Sequence[Judged]) -> tuple[tuple[Column, ...], tuple[Row, ...]
 
 def _row(index: int, item: Judged) -> Row:
     if isinstance(item, Scored):
-        cells = tuple(column.cell(item) for column in COLUMNS)
-        return Row(f"r{index}", "bad" if item.status == "invalid" else "", cells)
+        return Row(
+            f"r{index}",
+            "bad" if item.status == "invalid" else "",
+            tuple(column.cell(item) for column in COLUMNS),
+        )
     case = item.case
     names = (line(case.operator), line(case.kernel), line(case.dtype), shape_text(case))
     cells = [*(Cell(name) for name in names), *(Cell("") for _ in COLUMNS[_NAMES:])]
     if isinstance(item, Failed):
-        cells[SOL_PLACE] = Cell("✕ failed", f"at {item.stage}", "bad")
+        cells[SOL_PLACE] = Cell("✕ failed", f"at {line(item.stage)}", "bad")
         return Row(f"r{index}", "bad", tuple(cells))
     cells[SOL_PLACE] = Cell("○ skipped")
     return Row(f"r{index}", "off", tuple(cells))

@@ -1,11 +1,12 @@
-"""What is not a result: invalid, failed and skipped cases, alike ones together, each with its cause."""
+"""What is not a result: invalid, failed and skipped cases by cause, alike ones together."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from solkit import units
 from solkit.judge.score import Judged, Scored
-from solkit.model import Failed, Skipped
+from solkit.model import Case, Failed, Skipped
 from solkit.report.plain import block, counted, isolated, line
 from solkit.report.table import shape_text
 
@@ -21,7 +22,8 @@ class CaseLink(NamedTuple):
     anchor: str
 
 
-class Trouble(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Trouble:
     """One cause: what happened, what was said, what to do, and the cases that share it."""
 
     title: str
@@ -32,9 +34,25 @@ class Trouble(NamedTuple):
     more: str
 
 
+def case_of(item: Judged) -> Case:
+    """Return the case of any judged outcome."""
+    return item.outcome.case if isinstance(item, Scored) else item.case
+
+
+def counts_of(judged: Sequence[Judged], good: Sequence[Scored]) -> list[tuple[str, int]]:
+    """Count what is not a result among `judged`, of which `good` are."""
+    failed = sum(isinstance(item, Failed) for item in judged)
+    skipped = sum(isinstance(item, Skipped) for item in judged)
+    return [
+        ("invalid", len(judged) - len(good) - failed - skipped),
+        ("failed", failed),
+        ("skipped", skipped),
+    ]
+
+
 def case_link(item: Judged, index: int) -> CaseLink:
     """Name a case in words that are safe inside a sentence; `index` is its place in the run."""
-    case = item.outcome.case if isinstance(item, Scored) else item.case
+    case = case_of(item)
     return CaseLink(
         f"{isolated(case.operator)}/{isolated(case.kernel)}",
         f"{isolated(shape_text(case))} {isolated(case.dtype)}",
@@ -43,7 +61,7 @@ def case_link(item: Judged, index: int) -> CaseLink:
 
 
 def invalid(judged: Sequence[Judged]) -> tuple[Trouble, ...]:
-    """Return the cases beyond the hard limit, farthest first, each with the likely causes in order."""
+    """Return the cases beyond the hard limit, farthest first, with their likely causes."""
     beyond = [
         (index, item)
         for index, item in enumerate(judged)
@@ -71,7 +89,7 @@ def failures(judged: Sequence[Judged]) -> tuple[Trouble, ...]:
         if isinstance(item, Failed):
             causes.setdefault((item.stage, item.message, item.remedy), []).append((index, item))
     made = [
-        _trouble(f"✕ Failed at {stage}", block(message), line(remedy, 600), cases)
+        _trouble(f"✕ Failed at {line(stage)}", block(message), line(remedy, 600), cases)
         for (stage, message, remedy), cases in _largest_first(causes)
     ]
     return _capped(made, "cause")
@@ -109,7 +127,7 @@ def _capped(made: list[Trouble], noun: str) -> tuple[Trouble, ...]:
     rest = len(made) - CAUSES_MOST
     last = Trouble(
         f"{counted(rest, f'more {noun}')}",
-        "Not listed here; every one of them is a marked row of the table and a line of the run file.",
+        "Not listed here; each of them is a marked row of the table and a line of the run file.",
         "",
         "",
         (),

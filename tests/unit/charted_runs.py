@@ -58,7 +58,9 @@ def ceilings() -> Ceilings:
     return Ceilings(
         "events",
         tuple(
-            DramCeiling(kernel, round(size * share), size - round(size * share), FLOOR_S + size / 4.37e12)
+            DramCeiling(
+                kernel, round(size * share), size - round(size * share), FLOOR_S + size / 4.37e12
+            )
             for size in sizes
             for kernel, share in (("read", 1.0), ("copy", 0.5), ("write", 0.0))
         ),
@@ -79,7 +81,9 @@ def work_of(case: Case) -> Work:
     size, item = case.shape, ITEM_BYTES[case.dtype]
     if case.operator == "matmul_add":
         m, n, k = size["M"], size["N"], size["K"]
-        return Work(item * (m * k + k * n + m * n), item * m * n, {MATMUL_PIPE[case.dtype]: 2 * m * n * k})
+        return Work(
+            item * (m * k + k * n + m * n), item * m * n, {MATMUL_PIPE[case.dtype]: 2 * m * n * k}
+        )
     if case.operator == "copy":
         return Work(size["elements"] * item, size["elements"] * item)
     count = size["rows"] * size["cols"]
@@ -87,7 +91,9 @@ def work_of(case: Case) -> Work:
     return Work(reads * count * item, count * item, {}, {"fp32": 6 * count, "sfu": count})
 
 
-def measured(case: Case, efficiency_fraction: float, *, floor_s: float = FLOOR_S, gpu: Gpu | None = None) -> Measured:
+def measured(
+    case: Case, efficiency_fraction: float, *, floor_s: float = FLOOR_S, gpu: Gpu | None = None
+) -> Measured:
     """Return a case that took the floor plus its bound at an efficiency, with a spread of 2 %."""
     roof = spec_roof(gpu) if gpu else measured_roof(ceilings())
     work = work_of(case)
@@ -114,7 +120,9 @@ def measured(case: Case, efficiency_fraction: float, *, floor_s: float = FLOOR_S
     )
 
 
-def a_run(outcomes: tuple[Outcome, ...], *, gpu: Gpu | None = None, with_ceilings: bool = True) -> Run:
+def a_run(
+    outcomes: tuple[Outcome, ...], *, gpu: Gpu | None = None, with_ceilings: bool = True
+) -> Run:
     """Return a run on that card, or without one on a CPU."""
     facts = (
         DeviceFacts("cuda", "NVIDIA H200", l2_bytes=62_914_560)
@@ -138,7 +146,11 @@ def a_run(outcomes: tuple[Outcome, ...], *, gpu: Gpu | None = None, with_ceiling
 
 def cases(kernel: str = "solkit") -> list[Case]:
     """Return 70 cases: a copy, three row-wise operators, and a GEMM over four decades of intensity."""
-    found = [Case("copy", kernel, {"elements": 4**power}, dtype) for power in range(8, 15) for dtype in ("fp32", "bf16")]
+    found = [
+        Case("copy", kernel, {"elements": 4**power}, dtype)
+        for power in range(8, 15)
+        for dtype in ("fp32", "bf16")
+    ]
     found += [
         Case(operator, kernel, {"rows": 4**power, "cols": 4096}, dtype)
         for operator in ("add_rmsnorm", "softmax", "swiglu")
@@ -168,7 +180,14 @@ def big_run() -> Run:
     light = measured(Case("softmax", "solkit", {"rows": 65536, "cols": 4096}, "bf16"), 1.0, gpu=gpu)
     fast = tuple(time_s / 1.45 for time_s in light.times_s)
     outcomes.append(replace(light, times_s=fast, median_s=light.median_s / 1.45))
-    outcomes.append(Failed(Case("softmax", "solkit", {"rows": 3, "cols": 7}, "bf16"), "check", "wrong values", "look"))
+    outcomes.append(
+        Failed(
+            Case("softmax", "solkit", {"rows": 3, "cols": 7}, "bf16"),
+            "check",
+            "wrong values",
+            "look",
+        )
+    )
     outcomes.append(Skipped(Case("copy", "solkit", {"elements": 4}, "fp16"), "not a multiple of 8"))
     return a_run(tuple(outcomes), gpu=gpu)
 
@@ -176,5 +195,7 @@ def big_run() -> Run:
 def cpu_run() -> Run:
     """Return a run on a processor, whose only roof is the measured one."""
     chosen = [case for case in cases("numpy") if case.dtype == "fp32"]
-    chosen += [Case("softmax", "numpy", {"rows": 4**power, "cols": 1024}, "fp32") for power in range(7)]
+    chosen += [
+        Case("softmax", "numpy", {"rows": 4**power, "cols": 1024}, "fp32") for power in range(7)
+    ]
     return a_run(tuple(measured(case, 0.5, floor_s=4e-7) for case in chosen))

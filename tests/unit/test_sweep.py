@@ -23,6 +23,7 @@ def test_a_point_becomes_a_case_for_every_kernel_of_the_device() -> None:
     found = sweep(HEAD + "- {operator: scale, dtype: fp16, shapes: [{cols: 8, rows: 4}]}\n")
     expected = [Case("scale", name, {"rows": 4, "cols": 8}, "fp16") for name in ("solkit", "even")]
     assert expected == list(found.cases)
+    assert ["cols=8;rows=4"] * 2 == [case.shape_text for case in found.cases]  # as written
     assert found.notes == ()
 
 
@@ -66,7 +67,8 @@ def test_params_vary_as_lists_and_default_to_the_operators_first_value() -> None
 def test_duplicates_are_merged_and_said() -> None:
     """A case in the file twice is measured once, and a note names the first."""
     point = "- {operator: scale, kernels: [solkit], shapes: [{rows: 4, cols: 8}]}\n"
-    found = sweep(HEAD + point * 3)
+    turned = "- {operator: scale, kernels: [solkit], shapes: [{cols: 8, rows: 4}]}\n"
+    found = sweep(HEAD + point + point + turned)
     assert 1 == len(found.cases)
     first = "s.yaml: line 4: scale/solkit rows=4 cols=8 fp32"
     assert (f"duplicate cases are measured once: {first} and 1 more",) == found.notes

@@ -88,6 +88,10 @@ class Nvml:
     @property
     def binding(self) -> Binding:
         """The pynvml module with its session started; NoDevice where that fails."""
+        return self._open if self._open is not None else self.open()
+
+    def open(self) -> Binding:
+        """Load the library and start the session, unless it is open; return the pynvml module."""
         if self._open is None:
             binding = self._given if self._given is not None else load_binding()
             try:
@@ -102,8 +106,8 @@ class Nvml:
         return self._open
 
     def __enter__(self) -> Self:
-        """Load the library and start the session."""
-        _ = self.binding
+        """Start the session."""
+        self.open()
         return self
 
     def __exit__(

@@ -1,0 +1,27 @@
+// GeGLU gate: y = gelu_tanh(gate) * up, element by element.
+//
+// vec.cuh and math.cuh are solkit's own headers: every kernel may include them. Yours may stand
+// beside this file.
+#include "math.cuh"
+#include "vec.cuh"
+
+using namespace solkit;
+
+// The parameters: a pointer for each argument, then a long long for each axis, in the order in
+// which the declaration names them.
+template <typename T, int BLOCK, int VEC>
+__global__ void __launch_bounds__(BLOCK)
+geglu(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y, long long rows,
+      long long cols) {
+  const long long i = (static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x) * VEC;
+  if (i >= rows * cols) return;
+  const Vec<T, VEC> from_gate = load_stream<T, VEC>(gate + i);
+  const Vec<T, VEC> from_up = load_stream<T, VEC>(up + i);
+  Vec<T, VEC> result;
+#pragma unroll
+  for (int j = 0; j < VEC; ++j) {
+    result.item[j] =
+        from_float<T>(gelu_tanh(to_float(from_gate.item[j])) * to_float(from_up.item[j]));
+  }
+  store<T, VEC>(y + i, result);
+}

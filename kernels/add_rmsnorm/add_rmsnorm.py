@@ -1,0 +1,87 @@
+"""Residual add + RMSNorm: h = x + residual (rounded), y = h / rms(h) * weight; both are results."""
+
+import numpy as np
+
+from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Uniform, Work
+from solkit.declare.geometry import ceil_div, row_layout, vector_items
+
+EPSILON = 1e-6
+LOOPED_BLOCK = 1024
+
+
+def work(case: Case) -> Work:
+    """X, residual and the weight are read, y and h are written; about 5 flop an element."""
+    rows, cols, item = case.shape["rows"], case.shape["cols"], case.item_bytes
+    return Work(
+        read_bytes=(2 * rows * cols + cols) * item,
+        write_bytes=2 * rows * cols * item,
+        estimated_flop={"fp32": 5 * rows * cols, "sfu": rows},
+    )
+
+
+def unfused(case: Case) -> tuple[Step, ...]:
+    """Return the sum, written, and read again by the norm."""
+    rows, cols, item = case.shape["rows"], case.shape["cols"], case.item_bytes
+    count = rows * cols
+    norm = {"fp32": 4 * count, "sfu": rows}
+    return (
+        Step("add", Work(2 * count * item, count * item, estimated_flop={"fp32": count})),
+        Step("rmsnorm", Work((count + cols) * item, count * item, estimated_flop=norm)),
+    )
+
+
+def reference(x: Array, residual: Array, weight: Array) -> tuple[Array, Array]:
+    """Return y and h."""
+    h = x + residual
+    mean_square = np.einsum("...c,...c->...", h, h) / h.shape[-1]
+    y = h * (1 / np.sqrt(mean_square + EPSILON))[..., None]
+    y *= weight
+    return y, h
+
+
+def most_chunks(threads: int) -> int:
+    """Return the 16-byte vectors of x, residual and weight a thread can hold: 12 registers each."""
+    return 10 if threads <= 256 else 8 if threads <= 512 else 4  # noqa: PLR2004  # 65536 registers an SM / threads
+
+
+def launches(case: Case) -> tuple[Launch, ...]:
+    """Rows in registers where they fit, else in two passes."""
+    rows, cols, vec = case.shape["rows"], case.shape["cols"], vector_items(case, "cols")
+    args = ("x", "residual", "weight", "y", "h", "rows", "cols", EPSILON)
+    layout = row_layout(cols // vec, rows, most_chunks)
+    if layout is None:
+        entry = f"add_rmsnorm_looped<{case.ctype}, {LOOPED_BLOCK}, {vec}>"
+        return (Launch(entry, grid=(rows, 1, 1), block=(LOOPED_BLOCK, 1, 1), args=args),)
+    shape = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}"
+    return (
+        Launch(
+            f"add_rmsnorm<{case.ctype}, {shape}>",
+            grid=(ceil_div(rows, layout.rows), 1, 1),
+            block=(layout.threads * layout.rows, 1, 1),
+            args=args,
+        ),
+    )
+
+
+OPERATOR = Operator(
+    name="add_rmsnorm",
+    args=(
+        Arg("x", "rows cols"),
+        Arg("residual", "rows cols"),
+        Arg("weight", "cols", init=Uniform(0.5, 1.5)),
+        Arg("y", "rows cols", "out"),
+        Arg("h", "rows cols", "out"),
+    ),
+    work=work,
+    unfused=unfused,
+    reference=reference,
+    independent=("rows",),
+    summary="h = x + residual, y = h / rms(h) * weight",
+)
+KERNEL = Kernel(
+    name="solkit",
+    operator=OPERATOR,
+    source="add_rmsnorm.cu",
+    launches=launches,
+    summary="the row stays in registers: one warp a row, or one block",
+)

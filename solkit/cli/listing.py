@@ -1,0 +1,77 @@
+"""`solkit list`: the operators and kernels there are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from solkit.cli.catalogs import opened
+from solkit.cli.console import heading, show, show_json, table
+from solkit.report.plain import line
+
+if TYPE_CHECKING:
+    from solkit.declare.catalog import Catalog, OperatorInfo
+
+
+def command(
+    load: Annotated[
+        list[Path], typer.Option("--load", help="A .py file or folder that declares more.")
+    ] = [],  # noqa: B006  # typer copies it
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """List operators and kernels: axes, params, dtypes."""
+    with opened(load) as catalog:
+        document = describe(catalog)
+    if as_json:
+        show_json(document)
+    else:
+        show("\n\n".join(_section(operator) for operator in document["operators"]))
+
+
+def describe(catalog: "Catalog") -> dict[str, Any]:
+    """Return every operator with its kernels as plain data."""
+    return {"operators": [_document(operator, catalog) for operator in catalog.operators.values()]}
+
+
+def _document(operator: "OperatorInfo", catalog: "Catalog") -> dict[str, Any]:
+    return {
+        "name": operator.name,
+        "summary": operator.summary,
+        "axes": list(operator.axes),
+        "params": {name: list(values) for name, values in operator.params.items()},
+        "dtypes": list(operator.dtypes),
+        "kernels": [
+            {
+                "name": kernel.name,
+                "device": kernel.device,
+                "dtypes": list(kernel.dtypes),
+                "min_compute_capability": kernel.min_compute_capability
+                if kernel.device == "cuda"
+                else None,
+                "bundled": kernel.bundled,
+                "summary": kernel.summary,
+            }
+            for kernel in catalog.kernels
+            if kernel.operator == operator.name
+        ],
+    }
+
+
+def _section(operator: dict[str, Any]) -> str:
+    axes = " ".join(f"{axis}=" for axis in operator["axes"])
+    params = " ".join(
+        f"{name}={'|'.join(map(str, values))}" for name, values in operator["params"].items()
+    )
+    title = heading(line(operator["name"])) + f"  {line(f'{axes} {params}')}"
+    rows = [
+        (
+            f"  {line(kernel['name'])}",
+            kernel["device"],
+            line(" ".join(kernel["dtypes"])),
+            f"CC {kernel['min_compute_capability']}+" if kernel["min_compute_capability"] else "",
+            line(kernel["summary"]),
+        )
+        for kernel in operator["kernels"]
+    ]
+    summary = [f"  {line(operator['summary'])}"] if operator["summary"] else []
+    return "\n".join([title, *summary, table(("  kernel", "device", "dtypes", "needs", ""), rows)])

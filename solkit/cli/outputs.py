@@ -1,0 +1,78 @@
+"""Where a run goes: a folder proved writable before anything is measured, and the latest link."""
+
+import contextlib
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from solkit.cli.console import say
+from solkit.errors import BadInput, NoDevice
+
+ROOT = Path("solkit-out")
+RUN_FILE, REPORT_FILE, RESUME_FILE = "run.jsonl", "report.html", "resume.json"
+
+
+def run_id(device_name: str, now: datetime) -> str:
+    """Return the name of a run: when it began and on what, e.g. `20260131-120000-h200-sxm`."""
+    slug = re.sub(r"[^a-z0-9]+", "-", device_name.casefold()).strip("-")[:40] or "device"
+    return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{slug}"
+
+
+def make_folder(out: Path | None, name: str) -> Path:
+    """Make the folder of a new run and prove that it can be written; without `out`, a new one."""
+    folder = out if out is not None else _unused(ROOT / name)
+    if (folder / RUN_FILE).exists():
+        raise BadInput(
+            f"{folder}: holds a run already",
+            remedy=f"finish it with --resume {folder}, or take another --out",
+        )
+    proof = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        proof.write_bytes(b"x")
+        proof.unlink()
+    except OSError as error:
+        raise NoDevice(
+            f"{folder}: can't be written: {error.strerror or error}",
+            remedy="take another folder: --out DIR",
+        ) from error
+    return folder
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file whole: a reader never sees half of it."""
+    half = path.with_name(f".{path.name}.half")
+    try:
+        with contextlib.suppress(FileExistsError):
+            path.parent.mkdir(parents=True)
+        half.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        half.replace(path)
+    except OSError as error:
+        raise NoDevice(
+            f"{path}: can't be written: {error.strerror or error}", remedy="name another file"
+        ) from error
+
+
+def link_latest(folder: Path) -> None:
+    """Let `solkit-out/latest` mean this run; where links can't be made, say so."""
+    link, half = ROOT / "latest", ROOT / ".latest"
+    try:
+        half.unlink(missing_ok=True)
+        half.symlink_to(folder.name, target_is_directory=True)
+        half.replace(link)
+    except OSError as error:
+        say(f"note: {link} was not set: {error.strerror or error}")
+
+
+def latest_run() -> Path | None:
+    """Return the run file of the latest run here, if there is one."""
+    path = ROOT / "latest" / RUN_FILE
+    return path if path.is_file() else None
+
+
+def _unused(folder: Path) -> Path:
+    """Return the folder, or with a number behind it where another run took the name."""
+    candidate, number = folder, 2
+    while candidate.exists():
+        candidate, number = folder.with_name(f"{folder.name}-{number}"), number + 1
+    return candidate

@@ -1,0 +1,118 @@
+"""`solkit plan`: bytes, flop, intensity and bound of every case, for any card, with no GPU."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from solkit import units
+from solkit.cli.catalogs import opened
+from solkit.cli.console import heading, say, show, show_json, table
+from solkit.report.plain import line
+
+if TYPE_CHECKING:
+    from solkit.gpu import Gpu
+    from solkit.plan.jobs import Job, Plan
+
+DEFAULT_GPU = "h200_sxm"
+
+
+def command(
+    shapes: Annotated[Path, typer.Option("--shapes", help="The sweep: a shapes.yaml.")],
+    gpu: Annotated[
+        Optional[str],  # noqa: UP045  # typer reads annotations at run time
+        typer.Option(
+            "--gpu", help="An id, NVML name or family, e.g. h200. Default: this machine's."
+        ),
+    ] = None,
+    load: Annotated[
+        list[Path], typer.Option("--load", help="A .py file or folder that declares more.")
+    ] = [],  # noqa: B006  # typer copies it
+    only: Annotated[str, typer.Option("--only", help="'operator=softmax,rows>=64'")] = "",
+    max_cases: Annotated[int, typer.Option("--max-cases", min=1, help="Take more cases.")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Work out bytes, flop, intensity and bound of every case, with no GPU."""
+    from solkit.plan.jobs import plan, plan_document
+    from solkit.plan.only import parse_only
+    from solkit.plan.sweep import read_sweep
+
+    card = chosen(gpu)
+    with opened(load) as catalog:
+        sweep = read_sweep(shapes, catalog, device="cuda", max_cases=max_cases)
+        for note in sweep.notes:
+            say(f"note: {note}")
+        cases = parse_only(only).select(sweep.cases) if only else sweep.cases
+        planned = plan(cases, catalog, device="cuda", gpu=card)
+    if as_json:
+        show_json(plan_document(planned, card))
+    else:
+        show(_text(planned, card))
+
+
+def chosen(name: str | None) -> "Gpu":
+    """Return the card that is named, else this machine's, else the default; say which."""
+    from solkit.plan.specs import find, load_specs
+
+    specs = load_specs()
+    if name is not None:
+        card, note = find(name, specs)
+        if note:
+            say(note)
+        return card
+    from solkit.measure.probe import cuda_devices
+
+    found = cuda_devices()
+    if found.devices:
+        from solkit.plan.match import match
+
+        matched = match(found.devices[0], specs)
+        say(f"planning for this machine's card, {line(matched.gpu.name)}")
+        return matched.gpu
+    say(f"planning for {DEFAULT_GPU} (no card here; name another with --gpu)")
+    return find(DEFAULT_GPU, specs)[0]
+
+
+def _text(planned: "Plan", card: "Gpu") -> str:
+    by_operator: dict[str, dict[object, Job]] = {}
+    for job in planned.jobs:  # the bound is the same whatever the kernel
+        by_operator.setdefault(job.case.operator, {}).setdefault(job.case.group_key, job)
+    parts = [_table(list(jobs.values())) for jobs in by_operator.values()]
+    parts.append(
+        f"{len(planned.jobs):,} cases in {len(planned.groups()):,} groups on {line(card.name)}: "
+        f"{units.bandwidth(card.dram_bytes_per_s)}"
+    )
+    skipped = Counter(f"{item.case.operator}: {item.reason}" for item in planned.skipped)
+    parts += [f"skipped {count:,} x {line(reason, 300)}" for reason, count in skipped.most_common()]
+    failed = Counter(f"{item.case.operator}: {item.message}" for item in planned.failed)
+    parts += [f"failed {count:,} x {line(reason, 300)}" for reason, count in failed.most_common()]
+    return "\n\n".join(parts)
+
+
+def _table(jobs: "Sequence[Job]") -> str:
+    case = jobs[0].case
+    names = " x ".join(line(axis) for axis in case.shape)
+    params = ", ".join(line(name) for name in sorted(case.params))
+    headers = ("shape", "dtype", "bytes", "work", "FLOP/B", "memory", "compute", "bound", "by")
+    title = f"{heading(line(case.operator))}  {names}" + (f", {params}" if params else "")
+    return title + "\n" + table(headers, [_row(job) for job in jobs], right=range(2, 8))
+
+
+def _row(job: "Job") -> tuple[str, ...]:
+    case, work, bound = job.case, job.work, job.bound
+    extents = "x".join(map(str, case.shape.values()))
+    params = " ".join(line(str(case.params[name])) for name in sorted(case.params))
+    exact = sum(work.flop.values())
+    return (
+        f"{extents} {params}".strip(),
+        case.dtype,
+        units.traffic(work.traffic_bytes),
+        units.flop_count(exact) if exact else "-",
+        units.digits(work.intensity_flop_per_byte),
+        units.seconds(bound.memory_s),
+        units.seconds(max(bound.compute_s.values())) if bound.compute_s else "-",
+        units.seconds(bound.sol_s),
+        bound.limiter.removeprefix("compute:") + (" ~" if bound.near_ridge else ""),
+    )

@@ -1,0 +1,65 @@
+"""`solkit report`: render a run again, in any format, wherever it was measured."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
+
+import typer
+
+from solkit.cli.console import say, show
+from solkit.errors import BadInput
+
+if TYPE_CHECKING:
+    from solkit.model import Run
+
+
+def command(
+    runs: Annotated[
+        list[Path], typer.Argument(help="run.jsonl files or folders: segments of one run.")
+    ],
+    to: Annotated[
+        Literal["html", "markdown", "csv"], typer.Option("--format", help="The format to write.")
+    ] = "html",
+    output: Annotated[
+        Optional[Path],  # noqa: UP045  # typer reads annotations at run time
+        typer.Option("--output", "-o", help="Write to this file, not to stdout."),
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="The kernel that gap scores are taken against.")
+    ] = "",
+    rescore: Annotated[
+        bool, typer.Option("--rescore", help="Judge by today's spec file, not by the recorded one.")
+    ] = False,
+) -> None:
+    """Render a recorded run as html, markdown or csv; no device is needed."""
+    from solkit import record
+    from solkit.cli.outputs import write
+    from solkit.judge.score import score
+    from solkit.report.renderers import RENDERERS
+
+    run = record.read(runs)
+    if rescore:
+        run = with_todays_spec(run)
+    for note in run.notes:
+        say(f"note: {note}")
+    text = RENDERERS[to](run, score(run, baseline=baseline or None))
+    if output is None:
+        show(text.rstrip("\n"))
+    else:
+        write(output, text)
+        say(f"wrote {output}")
+
+
+def with_todays_spec(run: "Run") -> "Run":
+    """Return the run with the spec file of its card as it is now."""
+    from solkit.plan.specs import load_specs
+
+    if run.gpu is None:
+        raise BadInput("a CPU run has no spec file to score by again", remedy="leave --rescore out")
+    specs = load_specs()
+    if run.gpu.id not in specs:
+        raise BadInput(
+            f"there is no spec file for {run.gpu.id!r} here",
+            remedy=f"add hardware_specs/{run.gpu.id}.toml, or leave --rescore out",
+        )
+    return replace(run, gpu=specs[run.gpu.id])

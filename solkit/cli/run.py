@@ -1,0 +1,87 @@
+"""`solkit run`: the main job. Measure a sweep, or one case by hand, score it, write the report."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from solkit.errors import BadInput
+
+RoofName = Literal["spec", "clock", "measured"]
+
+
+def command(  # noqa: PLR0917  # typer passes options by name
+    case: Annotated[
+        Optional[list[str]],  # noqa: UP045  # typer reads annotations at run time
+        typer.Argument(
+            help="One case by hand: OPERATOR AXIS=SIZE ... [PARAM=VALUE ...]", metavar="CASE"
+        ),
+    ] = None,
+    shapes: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--shapes", help="The sweep: a shapes.yaml (see `solkit new shapes`)."),
+    ] = None,
+    dtype: Annotated[str, typer.Option("--dtype", help="Of the case by hand; several: a,b")] = "",
+    kernel: Annotated[
+        list[str], typer.Option("--kernel", help="Of the case by hand; repeat for several.")
+    ] = [],  # noqa: B006  # typer copies it
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", help="The run's folder; default solkit-out/<run id>."),
+    ] = None,
+    device: Annotated[
+        str, typer.Option("--device", help="auto, cuda[:N], cpu, or a card's name.")
+    ] = "auto",
+    load: Annotated[
+        list[Path], typer.Option("--load", help="A .py file or folder that declares more.")
+    ] = [],  # noqa: B006
+    only: Annotated[str, typer.Option("--only", help="'operator=softmax,rows>=64'")] = "",
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="The kernel that gap scores are taken against.")
+    ] = "",
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the inputs.")] = 0,
+    budget: Annotated[
+        float, typer.Option("--budget", help="Seconds of sampling a case may take.")
+    ] = 0.5,
+    roof: Annotated[
+        Optional[RoofName],  # noqa: UP045
+        typer.Option("--roof", help="The roof of the summary and of --fail-under."),
+    ] = None,
+    fail_under: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option("--fail-under", help="Exit 1 where a score is below, e.g. 0.8."),
+    ] = None,
+    max_cases: Annotated[int, typer.Option("--max-cases", min=1, help="Take more cases.")] = 10_000,
+    resume: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--resume", help="Finish the run in this folder."),
+    ] = None,
+) -> None:
+    """Measure every case, score it against the card's limits, write run.jsonl and report.html."""
+    from solkit.cli.session import Request, finish_cut, measure_new
+
+    if (shapes is not None) + bool(case) + (resume is not None) != 1:
+        raise BadInput(
+            "give one of: a sweep (--shapes FILE), a case by hand, a run to finish (--resume DIR)",
+            remedy="e.g. solkit run matmul_add M=8192 N=2560 K=2560 --dtype bf16",
+        )
+    request = Request(
+        shapes=shapes,
+        case=tuple(case or ()),
+        dtype=dtype or None,
+        kernels=tuple(kernel),
+        out=out,
+        device=device,
+        loads=tuple(load),
+        only=only,
+        baseline=baseline or None,
+        seed=seed,
+        budget_s=budget,
+        roof=roof,
+        fail_under=fail_under,
+        max_cases=max_cases,
+    )
+    if resume is not None:
+        finish_cut(resume, request)
+    else:
+        measure_new(request)

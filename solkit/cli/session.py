@@ -1,0 +1,268 @@
+"""A run from request to report, in small steps: choose, read, plan, measure, judge, tell."""
+
+import math
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from solkit import __version__, record
+from solkit.bound import measured_roof, spec_roof
+from solkit.cli import outputs
+from solkit.cli.catalogs import opened
+from solkit.cli.console import say, show
+from solkit.cli.progress import Progress
+from solkit.cli.summary import check_floor, summary, verdict
+from solkit.declare.catalog import Catalog
+from solkit.errors import BadInput, NoDevice, unknown
+from solkit.gpu import Gpu
+from solkit.judge.score import RoofName, score
+from solkit.measure.bench import Bench, Settings
+from solkit.measure.probe import Choice, choose
+from solkit.model import Case, Run
+from solkit.plan.jobs import Plan, plan
+from solkit.plan.match import match
+from solkit.plan.only import parse_only
+from solkit.plan.specs import load_specs
+from solkit.plan.sweep import MOST_CASES, case_by_hand, read_sweep
+from solkit.report.plain import line
+from solkit.report.renderers import RENDERERS
+
+MOST_BUDGET_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asked for; `case` is OPERATOR AXIS=SIZE ... where there is no `shapes`."""
+
+    shapes: Path | None = None
+    case: tuple[str, ...] = ()
+    dtype: str | None = None
+    kernels: tuple[str, ...] = ()
+    out: Path | None = None
+    device: str = "auto"
+    loads: tuple[Path, ...] = ()
+    only: str = ""
+    baseline: str | None = None
+    seed: int = 0
+    budget_s: float = 0.5
+    roof: RoofName | None = None
+    fail_under: float | None = None
+    max_cases: int = MOST_CASES
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a folder keeps of a run beside its file, so that a cut run can be finished."""
+
+    cases: tuple[Case, ...]
+    loads: tuple[str, ...]
+    baseline: str | None
+    budget_s: float
+
+
+def measure_new(request: Request) -> None:
+    """Measure a sweep or a case by hand into a new folder."""
+    _check(request)
+    choice = _chosen(request)
+    say(f"device: {choice.why}")
+    with _bench(choice, request.loads, seed=request.seed, budget_s=request.budget_s) as bench:
+        cases, notes = read_cases(request, bench.catalog, choice.kind)
+        _check_baseline(request.baseline, bench.catalog)
+        gpu, card_notes = _card(choice)
+        began = datetime.now(tz=UTC)
+        name = outputs.run_id(gpu.id if gpu else "cpu", began)
+        folder = outputs.make_folder(request.out, name)
+        run = _header(name, began, choice, gpu, bench, request.seed, len(cases))
+        run = replace(run, notes=(*notes, *card_notes, *run.notes))
+        for note in run.notes:
+            say(f"note: {note}")
+        loads = tuple(str(path.resolve()) for path in request.loads)
+        intent = Intent(cases, loads, request.baseline, request.budget_s)
+        outputs.write(folder / outputs.RESUME_FILE, record.to_json(intent).decode())
+        planned = _planned(run, cases, bench.catalog)
+        error = _measure(bench, planned, record.Writer(folder / outputs.RUN_FILE, run))
+    if request.out is None:
+        outputs.link_latest(folder)
+    _finish(folder, request, error)
+
+
+def finish_cut(folder: Path, request: Request) -> None:
+    """Measure what is missing of a run that was cut, in its own file."""
+    _check(request)
+    run = record.read(folder / outputs.RUN_FILE)
+    intent = _intent(folder / outputs.RESUME_FILE)
+    missing = record.missing(run, intent.cases)
+    say(f"{folder}: {len(missing)} of {len(intent.cases)} cases are missing")
+    request = replace(request, baseline=request.baseline or intent.baseline)
+    error = None
+    if missing or run.ended != "complete":
+        choice = _same_device(run, request)
+        loads = tuple(Path(path) for path in intent.loads)
+        with _bench(choice, loads, seed=run.seed, budget_s=intent.budget_s) as bench:
+            planned = _planned(run, missing, bench.catalog)
+            writer = record.Writer(folder / outputs.RUN_FILE, run, append=True)
+            error = _measure(bench, planned, writer)
+    _finish(folder, request, error)
+
+
+def read_cases(
+    request: Request, catalog: Catalog, device: str
+) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+    """Return the cases of the sweep or of the command line, filtered, and what to say of them."""
+    if request.shapes is not None:
+        sweep = read_sweep(request.shapes, catalog, device=device, max_cases=request.max_cases)
+    else:
+        sweep = case_by_hand(
+            request.case[0],
+            request.case[1:],
+            catalog,
+            dtype=request.dtype,
+            kernels=request.kernels,
+            device=device,
+            max_cases=request.max_cases,
+        )
+    cases = parse_only(request.only).select(sweep.cases) if request.only else sweep.cases
+    return cases, sweep.notes
+
+
+def _check(request: Request) -> None:
+    check_floor(request.fail_under)
+    if not (math.isfinite(request.budget_s) and 0 < request.budget_s <= MOST_BUDGET_S):
+        raise BadInput(
+            f"--budget {request.budget_s:g} is no time to sample for",
+            remedy=f"give seconds, above 0 and up to {MOST_BUDGET_S:g}",
+        )
+    if request.shapes is not None and (request.dtype or request.kernels):
+        raise BadInput(
+            "--dtype and --kernel belong to a case by hand",
+            remedy="write dtype: and kernels: into the sweep, or filter with --only dtype=bf16",
+        )
+
+
+def _chosen(request: Request) -> Choice:
+    """Choose the device; bad input in the sweep is told first, since its exit code comes first."""
+    try:
+        return choose(request.device)
+    except NoDevice:
+        with opened(request.loads) as catalog:
+            read_cases(request, catalog, "cuda")
+        raise
+
+
+def _same_device(run: Run, request: Request) -> Choice:
+    wanted = request.device
+    if wanted == "auto":
+        wanted = "cpu" if run.device == "cpu" else run.facts.uuid or f"cuda:{run.facts.index}"
+    choice = choose(wanted)
+    if (choice.kind, choice.facts.name) != (run.device, run.facts.name):
+        raise BadInput(
+            f"the run was begun on {line(run.facts.name)}, this is {line(choice.facts.name)}",
+            remedy="finish it on the same card, or measure anew",
+        )
+    say(f"device: {choice.why}")
+    return choice
+
+
+def _bench(choice: Choice, loads: Sequence[Path], *, seed: int, budget_s: float) -> Bench:
+    # The worker inherits these: CUDA then sees the chosen card alone, whatever its number.
+    os.environ.update(choice.environment)
+    index = choice.cuda_index
+    return Bench(Settings(choice.kind, index, seed=seed, loads=tuple(loads), budget_s=budget_s))
+
+
+def _check_baseline(baseline: str | None, catalog: Catalog) -> None:
+    names = {kernel.name for kernel in catalog.kernels}
+    if baseline is not None and baseline not in names:
+        raise unknown("kernel for --baseline", baseline, names)
+
+
+def _card(choice: Choice) -> tuple[Gpu | None, tuple[str, ...]]:
+    if choice.kind == "cpu":
+        return None, ()
+    matched = match(choice.facts, load_specs())
+    return matched.gpu, matched.notes
+
+
+def _header(
+    name: str, began: datetime, choice: Choice, gpu: Gpu | None, bench: Bench, seed: int, count: int
+) -> Run:
+    """Return the run as its header holds it; the ceilings are measured here."""
+    say("measuring the ceilings of the device")
+    ceilings = bench.ceilings()
+    return Run(
+        id=name,
+        created=f"{began:%Y-%m-%dT%H:%M:%SZ}",
+        device=choice.kind,
+        facts=choice.facts,
+        gpu=gpu,
+        ceilings=ceilings,
+        versions={
+            "solkit": __version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            **bench.versions,
+        },
+        seed=seed,
+        method=bench.method,
+        cache=bench.cache,
+        planned_count=count,
+        notes=(*choice.facts.notes, *bench.notes),
+        command=shlex.join(["solkit", *sys.argv[1:]]),
+    )
+
+
+def _planned(run: Run, cases: Sequence[Case], catalog: Catalog) -> Plan:
+    if run.gpu is not None:
+        roof = spec_roof(run.gpu)
+    elif run.ceilings is not None:
+        roof = measured_roof(run.ceilings)
+    else:
+        raise BadInput("the run has neither a card nor ceilings", remedy="measure anew")
+    return plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
+
+
+def _measure(bench: Bench, planned: Plan, writer: record.Writer) -> BaseException | None:
+    """Measure and record; whatever ends it early is returned, for the report comes first."""
+    try:
+        with writer, Progress(len(planned.jobs)) as progress:
+            writer.add([*planned.skipped, *planned.failed])
+            for outcomes in bench.measure(planned.groups(), progress.at):
+                writer.add(outcomes)
+                progress.finished(outcomes)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # raised again after the report
+        return error
+    return None
+
+
+def _intent(path: Path) -> Intent:
+    try:
+        return record.from_json(Intent, path.read_bytes())
+    except OSError as error:
+        raise BadInput(
+            f"{path}: can't be read: {error.strerror or error}",
+            remedy="--resume takes the folder of a run: solkit-out/<run id>",
+        ) from error
+
+
+def _finish(folder: Path, request: Request, error: BaseException | None) -> None:
+    """Judge what is on disk, write the report, print the summary; then raise what there is."""
+    path = folder / outputs.RUN_FILE
+    if not path.exists() and error is not None:
+        raise error
+    run = record.read(path)
+    judged = score(run, baseline=request.baseline)
+    roof = request.roof or ("measured" if run.gpu is None else "spec")
+    report = folder / outputs.REPORT_FILE
+    outputs.write(report, RENDERERS["html"](run, judged))
+    show(summary(run, judged, roof))
+    ending: BaseException | None = error
+    if ending is None:
+        ending = verdict(judged, roof=roof, fail_under=request.fail_under)
+    if isinstance(ending, KeyboardInterrupt):
+        say(f"the run was cut short; finish it with: solkit run --resume {folder}")
+    show(f"{report}")
+    if ending is not None:
+        raise ending

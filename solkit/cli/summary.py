@@ -1,0 +1,130 @@
+"""The end of a run on the terminal: the worst cases, what failed, the counts."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from solkit import units
+from solkit.cli.console import heading, table
+from solkit.errors import BadInput, CasesFailed, GateSaysNo, SolkitError
+from solkit.judge.score import Judged, RoofName, Scored, valid
+from solkit.model import Failed, Run, Skipped
+from solkit.report.plain import block, line
+
+WORST_MOST = 10
+FAILED_MOST = 5
+
+
+def score_of(item: Scored, roof: RoofName) -> float | None:
+    """Return the score under a roof; None where there is none (see the report for the reason)."""
+    if roof == item.roof:
+        return item.sol_score
+    return {"spec": None, "clock": item.sol_clock, "measured": item.sol_measured}[roof]
+
+
+def summary(run: Run, judged: Sequence[Judged], roof: RoofName) -> str:
+    """Return the text: worst cases first, then failures with their remedies, then the counts."""
+    good = [(score, item) for item in valid(judged) if (score := score_of(item, roof)) is not None]
+    good.sort(key=lambda pair: pair[0])
+    parts = []
+    if good:
+        title = f"worst of {len(good)}" if len(good) > WORST_MOST else "all cases, worst first"
+        rows = [_row(score, item) for score, item in good[:WORST_MOST]]
+        label = "SOL" if roof == "spec" else f"SOL@{roof}"
+        headers = ("operator", "shape", "dtype", "time", label, "limited by")
+        parts.append(f"{heading(title)}\n{table(headers, rows, right=(3, 4))}")
+    parts += _troubles(judged)
+    parts.append(counts(run, judged))
+    return "\n\n".join(parts)
+
+
+def counts(run: Run, judged: Sequence[Judged]) -> str:
+    """Say how many cases became what, on what device."""
+    kinds = Counter(_kind(item) for item in judged)
+    told = [
+        f"{kinds[kind]} {kind}"
+        for kind in ("measured", "invalid", "failed", "skipped")
+        if kinds[kind]
+    ]
+    name = line(run.facts.name)
+    where = f"{name} (CPU)" if run.device == "cpu" else name
+    took = f" in {units.duration(run.duration_s)}" if run.duration_s else ""
+    cut = "" if run.ended == "complete" else ", the run was cut short"
+    return f"{', '.join(told) or 'nothing'} on {where}{took}{cut}"
+
+
+def verdict(
+    judged: Sequence[Judged], *, roof: RoofName, fail_under: float | None
+) -> SolkitError | None:
+    """Return what the run ends with: below the floor, cases failed or invalid, or nothing."""
+    if fail_under is not None:
+        below = _below(judged, roof, fail_under)
+        if below:
+            return GateSaysNo(below, remedy="see the worst cases above and the report's advice")
+    bad = Counter(_kind(item) for item in judged)
+    if bad["failed"] or bad["invalid"]:
+        told = " and ".join(f"{bad[kind]} {kind}" for kind in ("failed", "invalid") if bad[kind])
+        return CasesFailed(
+            f"of {len(judged)} cases {told}", remedy="the report names causes and remedies"
+        )
+    return None
+
+
+def check_floor(fail_under: float | None) -> None:
+    """Refuse a floor that is no fraction."""
+    if fail_under is not None and not 0 < fail_under <= 1:
+        raise BadInput(
+            f"--fail-under {fail_under:g} is no fraction", remedy="give e.g. 0.8 for 80 %"
+        )
+
+
+def _below(judged: Sequence[Judged], roof: RoofName, floor: float) -> str:
+    scores = [(score_of(item, roof), item) for item in valid(judged)]
+    known = [(score, item) for score, item in scores if score is not None]
+    if not known:
+        return f"--fail-under {floor:g}: no case has a score under the {roof} roof"
+    low = [(score, item) for score, item in known if score < floor]
+    if not low:
+        return ""
+    worst, item = min(low, key=lambda pair: pair[0])
+    return (
+        f"{len(low)} of {len(known)} cases are below {units.percent(floor)}; the lowest is "
+        f"{line(str(item.outcome.case))} at {units.percent(worst)}"
+    )
+
+
+def _row(score: float, item: Scored) -> tuple[str, ...]:
+    case = item.outcome.case
+    extents = "x".join(map(str, case.shape.values()))
+    params = " ".join(str(value) for _, value in sorted(case.params.items()))
+    name = case.operator if case.kernel in ("solkit", "numpy") else f"{case.operator}/{case.kernel}"
+    limiter = item.bound.limiter.removeprefix("compute:")
+    return (
+        line(name, 24),
+        line(f"{extents} {params}", 28),
+        case.dtype,
+        units.seconds(item.median_s),
+        units.percent(score),
+        "latency" if item.regime.word == "latency" else limiter,
+    )
+
+
+def _troubles(judged: Sequence[Judged]) -> list[str]:
+    failed = [item for item in judged if isinstance(item, Failed)]
+    parts = []
+    for item in failed[:FAILED_MOST]:
+        text = f"failed at {item.stage}: {line(str(item.case))}\n  {line(block(item.message), 400)}"
+        parts.append(text + (f"\n  remedy: {line(item.remedy, 400)}" if item.remedy else ""))
+    if len(failed) > FAILED_MOST:
+        parts.append(f"... and {len(failed) - FAILED_MOST} more failed (see the report)")
+    parts += [
+        f"INVALID: {line(str(item.outcome.case))}: {line(item.invalid_reason, 300)}"
+        for item in judged
+        if isinstance(item, Scored) and item.status == "invalid"
+    ][:FAILED_MOST]
+    return parts
+
+
+def _kind(item: Judged) -> str:
+    if isinstance(item, Scored):
+        return item.status
+    return "skipped" if isinstance(item, Skipped) else "failed"

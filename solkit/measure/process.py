@@ -1,0 +1,146 @@
+"""The worker's process as the parent sees it: what it is asked, what it says, how it ends."""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from solkit.errors import BadInput, NoDevice, SolkitError
+from solkit.measure.protocol import STAGE_LIMIT_S, line
+
+_TAIL_BYTES = 2000  # of what a worker said on standard error, kept for its last words
+_POLL_S = 1.0
+
+
+class WorkerDied(Exception):  # what became of the worker
+    """The worker ended, hung or lost its device: at which job and stage, and what was said."""
+
+    def __init__(self, index: int, stage: str, message: str) -> None:
+        super().__init__(message)
+        self.index, self.stage, self.message = index, stage, message
+
+
+class Process:
+    """One worker process, its pipes, and the last thing it said it was doing."""
+
+    def __init__(self) -> None:
+        self.answer: Any = None
+        self.device_open = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "solkit.measure.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,  # its own group: what authors' code forks off can be ended, too
+        )
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def ask(
+        self, message: dict[str, Any], on_case: Callable[[int, str], None] | None = None
+    ) -> Any:  # noqa: ANN401  # JSON
+        """Send a command and return its payload; WorkerDied when it ends or takes too long."""
+        index, stage = 0, "worker"
+        try:
+            self._send(message)
+            while True:
+                reply = self._next(index, stage)
+                if "at" in reply:
+                    index, stage = int(reply["at"]), str(reply["stage"])
+                    if on_case is not None:
+                        on_case(index, stage)
+                elif "lost" in reply:
+                    lost = reply["lost"]
+                    raise WorkerDied(int(lost["at"]), lost["stage"], lost["message"])
+                elif "error" in reply:
+                    raise _error(reply["error"])
+                else:
+                    return reply["done"]
+        except BrokenPipeError as error:
+            raise WorkerDied(index, stage, self._last_words()) from error
+
+    def stop(self) -> None:
+        """End the process, by force if need be."""
+        if self._popen.stdin:
+            with contextlib.suppress(BrokenPipeError):  # it may be gone already
+                self._popen.stdin.close()
+        try:
+            self._popen.wait(timeout=2 if self._popen.poll() is None else 0.1)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+        with contextlib.suppress(OSError, AttributeError):  # nobody is left, or no POSIX
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        self._errors.close()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._popen.stdin is None:
+            raise BrokenPipeError
+        self._popen.stdin.write(line(message))
+        self._popen.stdin.flush()
+
+    def _next(self, index: int, stage: str) -> dict[str, Any]:
+        limit_s = STAGE_LIMIT_S.get(stage, STAGE_LIMIT_S["worker"])
+        raw = self._line(time.monotonic() + limit_s)
+        if raw is None:
+            self._popen.kill()
+            message = f"it did not finish within {limit_s:g} s and was stopped"
+            raise WorkerDied(index, stage, message)
+        if not raw.endswith(b"\n"):  # the end, maybe in the middle of an answer
+            raise WorkerDied(index, stage, self._last_words())
+        try:
+            reply: dict[str, Any] = json.loads(raw)
+        except ValueError as error:
+            self._popen.kill()
+            message = f"the declarations wrote {raw[:80]!r} where the worker answers"
+            raise WorkerDied(index, stage, message) from error
+        return reply
+
+    def _line(self, until_s: float) -> bytes | None:
+        """Return the next line, nothing at the end, None when there is none by `until_s`.
+
+        A child that authors' code left behind can hold the pipe open: the end is the worker's own.
+        """
+        ended = False
+        while (left_s := until_s - time.monotonic()) > 0:
+            try:
+                return self._lines.get(timeout=min(left_s, _POLL_S))
+            except queue.Empty:
+                if ended:
+                    return b""
+                ended = self._popen.poll() is not None
+        return None
+
+    def _read(self) -> None:
+        if self._popen.stdout is not None:
+            with self._popen.stdout as lines:
+                for raw in lines:
+                    self._lines.put(raw)
+        self._lines.put(b"")
+
+    def _last_words(self) -> str:
+        try:
+            code = self._popen.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            code = self._popen.wait()
+        known = {int(number): number.name for number in signal.Signals}
+        how = f"signal {known.get(-code, -code)}" if code < 0 else f"exit code {code}"
+        self._errors.seek(0, 2)
+        self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))
+        tail = self._errors.read().decode("utf-8", "replace").strip()
+        return f"the worker ended with {how}" + (f"; it said: {tail}" if tail else "")
+
+
+def _error(said: dict[str, Any]) -> SolkitError:
+    kind = NoDevice if said.get("exit") == NoDevice.exit_code else BadInput
+    return kind(str(said["message"]), remedy=str(said["remedy"]))

@@ -1,0 +1,139 @@
+"""What a chart of SOL against bytes shades: sizes that fit the cache, times near that of a launch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from solkit import units
+from solkit.bound import Roof, bound
+from solkit.judge.regime import LATENCY_FLOORS
+from solkit.judge.score import Scored
+from solkit.model import Run, Work
+from solkit.report.drawing import pixels
+from solkit.report.legend import Entry
+from solkit.report.marks import Box
+from solkit.report.plotting import INK, MUTED, brief
+from solkit.stats import median
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LAUNCH, LAUNCH_EDGE, CACHE = "#fbf1df", "#ecd9b4", "#e6eff7"
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCurve:
+    """Where a case that takes as long as an empty kernel would stand: places (bytes, SOL in %)."""
+
+    floor_s: float
+    places: tuple[tuple[float, float], ...]
+
+
+def floor_curve(
+    scored: Sequence[Scored], roof: Roof | None, limits: tuple[float, float], top: float
+) -> FloorCurve | None:
+    """Return SOL = memory_s / floor over bytes, for memory-bound work of the same read share."""
+    floors = [item.outcome.floor_s for item in scored if item.outcome.floor_s > 0]
+    if not floors or roof is None:
+        return None
+    floor_s = median(floors)
+    shares = [
+        item.outcome.work.read_bytes / item.outcome.work.traffic_bytes
+        for item in scored
+        if item.outcome.work.traffic_bytes
+    ]
+    share = median(shares) if shares else 0.5
+    places = []
+    for step in range(81):
+        traffic = limits[0] * (limits[1] / limits[0]) ** (step / 80)
+        read = round(traffic * share)
+        places.append(
+            (
+                traffic,
+                100 * bound(Work(read, max(0, round(traffic) - read)), roof).memory_s / floor_s,
+            )
+        )
+    seen = min(place[1] for place in places) / LATENCY_FLOORS < top
+    return FloorCurve(floor_s, tuple(places)) if seen else None
+
+
+def _l2_bytes(run: Run) -> int:
+    return (run.gpu.l2_bytes if run.gpu else 0) or run.facts.l2_bytes or 0
+
+
+def context_entries(run: Run, floor: FloorCurve | None, limits: tuple[float, float]) -> list[Entry]:
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+    from matplotlib.patches import Patch  # noqa: PLC0415
+
+    entries: list[Entry] = []
+    if floor is not None:
+        text = units.seconds(floor.floor_s)
+        entries.append(
+            (
+                Line2D([], [], color=MUTED, linestyle=(0, (4, 2)), linewidth=1.2),
+                f"launch floor, {text}",
+            )
+        )
+        entries.append(
+            (
+                Patch(facecolor=LAUNCH, edgecolor=LAUNCH_EDGE, hatch="////", linewidth=0),
+                "launch-bound: < 3 floors",
+            )
+        )
+    if _l2_bytes(run) > limits[0]:
+        cache = "L2" if run.device == "cuda" else "the cache"
+        entries.append(
+            (Patch(facecolor=CACHE), f"fits {cache}, {brief(units.capacity(_l2_bytes(run)))}")
+        )
+    return entries
+
+
+def draw_context(axes: "Axes", run: Run, floor: FloorCurve | None, top: float) -> None:
+    """Shade what the kernel can't help: the cache's sizes, and times near the cost of a launch."""
+    low, high = axes.get_xlim()
+    cache = _l2_bytes(run)
+    if cache > low:
+        axes.axvspan(low, min(cache, high), facecolor=CACHE, linewidth=0, zorder=0)
+        if cache < high:
+            axes.axvline(cache, color="#9db8cf", linewidth=0.8, zorder=0)
+    if floor is not None:
+        xs = [x for x, _ in floor.places]
+        ys = [y for _, y in floor.places]
+        axes.fill_between(
+            xs,
+            [min(top, y / LATENCY_FLOORS) for y in ys],
+            [min(top, y) for y in ys],
+            facecolor=LAUNCH,
+            edgecolor=LAUNCH_EDGE,
+            hatch="////",
+            linewidth=0,
+            zorder=0.5,
+        )
+        below = [(x, y) for x, y in floor.places if y <= top * 1.3]
+        axes.plot(
+            [x for x, _ in below],
+            [y for _, y in below],
+            color=MUTED,
+            linestyle=(0, (4, 2)),
+            linewidth=1.2,
+            zorder=2,
+        )
+    axes.axhline(100, color=INK, linewidth=1.3, zorder=2)
+    axes.annotate(
+        "speed of light",
+        (high, 100),
+        xytext=(-2, 3),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9.5,
+    )
+
+
+def lines_taken(axes: "Axes", floor: FloorCurve | None) -> list[Box]:
+    """Return boxes along the lines of the chart, for labels to keep off."""
+    low, high = axes.get_xlim()
+    top = axes.get_ylim()[1]
+    line = [(low * (high / low) ** (step / 40), 100.0) for step in range(41)]
+    if floor is not None:
+        line += [place for place in floor.places if place[1] < top]
+    return [(x - 4, y - 2, x + 4, y + 2) for x, y in pixels(axes, line)]

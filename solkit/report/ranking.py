@@ -1,0 +1,84 @@
+"""The short lists of a run: what costs it most, the lowest scores and the highest."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from solkit import units
+from solkit.judge.score import Scored
+from solkit.report.advice import advice
+from solkit.report.trouble import CaseLink, case_link
+
+RANKED_MOST = 10
+BEST_MOST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One case in a ranking: its score and bar (0 to 100), its time, what it costs, and advice."""
+
+    case: CaseLink
+    score: str
+    bar: str
+    time: str
+    cost: str
+    advice: str
+
+
+class Ranking:
+    """The three short lists: what costs the run most, the lowest and the highest scores."""
+
+    def __init__(self, good: Sequence[Scored], places: Mapping[int, int], *, on_cpu: bool) -> None:
+        self.good = good
+        self.places = places
+        self.on_cpu = on_cpu
+        # weight x (1 - SOL) with time as the weight: the time spent above the bound
+        self.lost_s = {id(item): item.median_s - item.bound.sol_s for item in good}
+        self.all_lost_s = sum(max(0.0, lost) for lost in self.lost_s.values())
+
+    def costly(self) -> tuple[Ranked, ...]:
+        """Return the cases with the most time above their bound."""
+        items = [item for item in self.good if self.lost_s[id(item)] > 0]
+        return self._first(items, lambda item: -self.lost_s[id(item)], RANKED_MOST)
+
+    def costly_note(self) -> str:
+        """Say how much of all the time above the bounds those cases hold."""
+        if not self.all_lost_s:
+            return ""
+        first = sorted(self.lost_s.values(), reverse=True)[:RANKED_MOST]
+        share = sum(max(0.0, lost) for lost in first) / self.all_lost_s
+        return (
+            f"All measured cases spend {units.seconds(self.all_lost_s)} above their bounds; "
+            f"{'these' if len(first) > 1 else 'this one'} {units.percent(share)} of it."
+        )
+
+    def lowest(self) -> tuple[Ranked, ...]:
+        """Return the cases with the lowest scores."""
+        return self._first(self.good, lambda item: item.raw_fraction, BEST_MOST)
+
+    def best(self) -> tuple[Ranked, ...]:
+        """Return the cases with the highest scores."""
+        return self._first(self.good, lambda item: -item.raw_fraction, BEST_MOST)
+
+    def _first(
+        self, items: Iterable[Scored], key: Callable[[Scored], float], most: int
+    ) -> tuple[Ranked, ...]:
+        ordered = sorted(items, key=lambda item: (key(item), self.places[id(item)]))
+        return tuple(self._ranked(item) for item in ordered[:most])
+
+    def _ranked(self, item: Scored) -> Ranked:
+        lost_s = self.lost_s[id(item)]
+        share = f" ({units.percent(lost_s / self.all_lost_s)})" if lost_s > 0 else ""
+        mark = "▲ " if item.above_published else ""
+        return Ranked(
+            case=case_link(item, self.places[id(item)]),
+            score=f"{mark}{units.percent(item.raw_fraction)}",
+            bar=bar(item.raw_fraction),
+            time=units.seconds(item.median_s),
+            cost=f"{units.seconds(lost_s)}{share}" if lost_s > 0 else "none",
+            advice=advice(item, on_cpu=self.on_cpu),
+        )
+
+
+def bar(fraction: float) -> str:
+    """Return the length of a bar from 0 to 100; the number beside it is never clamped."""
+    return str(max(0, min(100, round(fraction * 100))))

@@ -1,0 +1,152 @@
+"""The CUDA device: its clock tells the truth, and a broken kernel costs its own case only."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from solkit.bound import Roof, bound
+from solkit.declare.operator import Arg
+from solkit.measure.bench import Bench, Settings
+from solkit.measure.probe import cuda_devices
+from solkit.model import Case, Failed, Measured, Outcome
+from solkit.plan.jobs import Job
+from solkit.stats import median
+
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
+
+from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
+
+pytestmark = pytest.mark.gpu
+
+BROKEN = '''
+"""Kernels that break, each in its own way, beside one that works."""
+import numpy as np
+from solkit import Arg, Kernel, Launch, Operator, Work
+
+def work(case):
+    count = case.shape["elements"]
+    return Work(read_bytes=4 * count, write_bytes=4 * count)
+
+OPERATOR = Operator(
+    name="twice", work=work, reference=lambda x: 2 * x, independent=("elements",),
+    args=(Arg("x", "elements"), Arg("y", "elements", "out")), dtypes=("fp32",))
+
+def kernel(name, entry, args=None, blocks=None):
+    def launches(case):
+        count = case.shape["elements"]
+        grid = (blocks or -(-count // 256), 1, 1)
+        return (Launch(entry, grid=grid, block=(256, 1, 1), args=args),)
+    return Kernel(
+        name=name, operator=OPERATOR, source="broken.cu", launches=launches, dtypes=("fp32",))
+
+KERNELS = (
+    kernel("good", "twice"),
+    kernel("half", "twice", blocks=1),
+    kernel("wild", "wild"),
+    kernel("wrong", "wrong"),
+    kernel("arguments", "twice", args=("x", "y")),
+    kernel("missing", "no_such_function"),
+    kernel("good_again", "twice"),
+)
+'''
+SOURCE = """
+extern "C" __global__ void twice(const float* x, float* y, long long count) {
+  long long i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < count) y[i] = 2 * x[i];
+}
+extern "C" __global__ void wrong(const float* x, float* y, long long count) {
+  long long i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < count) y[i] = 2.01f * x[i];
+}
+extern "C" __global__ void wild(const float* x, float* y, long long count) {
+  y[(1ll << 44) + threadIdx.x] = x[0];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def device() -> CudaDevice:
+    """Return the first CUDA device."""
+    return CudaDevice(0)
+
+
+def spin(device: CudaDevice, span_ns: int) -> functools.partial[None]:
+    """Return a call that keeps the device busy for so many nanoseconds."""
+    return functools.partial(
+        device._instruments["delay"], (1, 1, 1), (1, 1, 1), (np.int64(span_ns),)
+    )
+
+
+@pytest.mark.parametrize("span_us", [2, 5, 10, 100, 1000])
+def test_a_spin_of_known_length_reads_its_length_plus_the_floor(
+    device: CudaDevice, span_us: int
+) -> None:
+    """After subtracting the method's own floor, at most 0.5 us of error is left."""
+    floor_s = device.floor_s()
+    samples = device.time([spin(device, span_us * 1000)] * 30)
+    assert not any(sample.late for sample in samples)
+    seen_s = median([sample.time_s for sample in samples]) - floor_s
+    assert span_us * 1e-6 == pytest.approx(seen_s, abs=0.5e-6)
+
+
+def test_the_clock_of_a_sample_lies_within_the_cards_range(device: CudaDevice) -> None:
+    """The SM clock read off a pair of stamps is a clock this card has."""
+    clocks = [sample.sm_hz for sample in device.time([spin(device, 200_000)] * 20)]
+    facts = cuda_devices().devices[0]
+    assert all(
+        clock is not None and 3e8 < clock <= (facts.max_clock_hz or 4e9) * 1.02 for clock in clocks
+    )
+
+
+def test_a_host_that_is_slow_is_noticed(device: CudaDevice) -> None:
+    """A call whose host part outlasts every delay is marked late, not passed off as GPU time."""
+    import time  # noqa: PLC0415  # the drill's own
+
+    calls = [functools.partial(time.sleep, 0.02)]
+    assert device.time(calls)[0].late
+
+
+def test_inputs_are_the_distribution_that_was_declared(device: CudaDevice) -> None:
+    """A million normal values have the mean, the spread and the tails of normal values."""
+    arg, case = Arg("x", "elements"), Case("any", "any", {"elements": 1_000_000}, "fp32")
+    values = device.fetch(device.allocate(arg, case, 1, seed=3)[0], "fp32", [None])
+    assert abs(values.mean()) < 0.005
+    assert pytest.approx(1.0, abs=0.005) == values.std()
+    assert 0.0455 == pytest.approx((np.abs(values) > 2).mean(), abs=0.002)
+    other = device.fetch(device.allocate(arg, case, 1, seed=4)[0], "fp32", [None])
+    assert abs(np.corrcoef(values, other)[0, 1]) < 0.01
+
+
+def test_a_broken_kernel_costs_its_own_case_only(tmp_path: Path) -> None:
+    """A group with every kind of broken kernel ends with each named and the good ones measured."""
+    (tmp_path / "broken.py").write_text(BROKEN)
+    (tmp_path / "broken.cu").write_text(SOURCE)
+    roof = Roof("spec", 1e12, {})
+    with Bench(Settings(device="cuda", loads=(tmp_path / "broken.py",), budget_s=0.1)) as bench:
+        names = [kernel.name for kernel in bench.catalog.kernels if kernel.operator == "twice"]
+        chosen = [
+            Case("twice", name, {"elements": 1_000_003}, "fp32")
+            for name in names
+            if name != "numpy"
+        ]
+        jobs = [
+            Job(case, facts.work, (), bound(facts.work, roof), facts.buffer_bytes)
+            for case, facts in zip(chosen, bench.catalog.describe(chosen), strict=True)
+        ]
+        (outcomes,) = bench.measure([jobs], lambda _case, _stage: None)
+    seen: dict[str, Outcome] = {outcome.case.kernel: outcome for outcome in outcomes}
+    assert {"good", "good_again"} == {
+        name for name, outcome in seen.items() if isinstance(outcome, Measured)
+    }
+    stages = {name: seen[name].stage for name in seen if isinstance(seen[name], Failed)}
+    assert stages == {
+        "half": "check",
+        "wild": "launch",
+        "wrong": "check",
+        "arguments": "compile",
+        "missing": "compile",
+    }
+    assert "700" in seen["wild"].message or "illegal" in seen["wild"].message.lower()
+    assert "takes 3 parameters" in seen["arguments"].message

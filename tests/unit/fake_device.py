@@ -1,0 +1,100 @@
+"""A device for tests alone: NumPy arrays, and times that come from a formula."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Operator
+from solkit.measure.device.base import Buffers, Call, DeviceLost, Program, Sample
+from solkit.measure.device.cpu import CpuDevice
+from solkit.model import Case, Clocks
+
+MIB = 2**20
+
+
+class FakeDevice(CpuDevice):
+    """Runs kernels as the CPU does, but a call takes what `time_of(kernel, its calls)` says.
+
+    `ran` holds the kernel of every timed call in order, `copied` counts copies between arrays.
+    A kernel that raises DeviceLost takes the device with it.
+    """
+
+    method = "formula"
+
+    def __init__(
+        self,
+        time_of: Callable[[str, int], float] = lambda _kernel, _calls: 1e-3,
+        *,
+        cache_bytes: int = 0,
+        free_bytes: int = 64 * MIB,
+        sm_hz: Callable[[str, int], float | None] = lambda _kernel, _calls: None,
+        late: int = 0,
+    ) -> None:
+        super().__init__()
+        self._cache_bytes = cache_bytes
+        self._tick_s = 1e-9
+        self._free_bytes = free_bytes
+        self._time_of, self._sm_hz, self._late = time_of, sm_hz, late
+        self.ran: list[str] = []
+        self.allocated: list[tuple[str, int, int]] = []
+        self.copied = 0
+        self.lost_after = -1
+
+    def free_bytes(self) -> int:
+        """Return what the test gave it."""
+        return self._free_bytes
+
+    def prepare(self, kernel: Kernel, operator: Operator, case: Case, include: Path) -> Program:
+        """Mark each call with its kernel's name."""
+        program = super().prepare(kernel, operator, case, include)
+
+        def bind(buffers: Buffers) -> Call:
+            return _Named(kernel.name, program.bind(buffers))
+
+        return Program(bind)
+
+    def allocate(self, arg: Any, case: Case, set_count: int, seed: int) -> list[Any]:
+        """Note what was asked for."""
+        self.allocated.append((arg.name, set_count, seed))
+        return super().allocate(arg, case, set_count, seed)
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Count the copy."""
+        self.copied += 1
+        if self.copied == self.lost_after:
+            message = "an illegal memory access was encountered"
+            raise DeviceLost(message)
+        super().copy(source, target)
+
+    def time(self, calls: Sequence[Call]) -> list[Sample]:
+        """Run each call; its time is the formula's."""
+        samples = []
+        for call in calls:
+            assert isinstance(call, _Named)
+            call()
+            self.ran.append(call.name)
+            count = self.ran.count(call.name)
+            samples.append(
+                Sample(
+                    self._time_of(call.name, count),
+                    self._sm_hz(call.name, count),
+                    late=count <= self._late,
+                )
+            )
+        return samples
+
+    def conditions(self) -> Clocks:
+        """Return a temperature that rises with every call."""
+        reason = "sw_power_cap" if self.ran else "gpu_idle"
+        return Clocks(
+            memory_hz=1e9, temperature_c=30.0 + len(self.ran), power_w=99.0, event_reasons=(reason,)
+        )
+
+
+class _Named:
+    def __init__(self, name: str, call: Call) -> None:
+        self.name, self._call = name, call
+
+    def __call__(self) -> None:
+        self._call()

@@ -1,0 +1,124 @@
+"""Declarations as plain data; what an author's function does wrong costs that case only."""
+
+from typing import Any
+
+import pytest
+from small_catalog import PRODUCT, SCALE, catalog
+
+from solkit.declare.catalog import CaseFacts, KernelInfo, OperatorInfo, case_facts
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Arg, Operator
+from solkit.model import Case, Step, Work
+
+CASE = Case("twice", "fast", {"rows": 8}, "fp32")
+
+
+def problem(work: Any, **changes: Any) -> str:
+    """Return what is said of a case whose work model is, or returns, `work`."""
+    operator = Operator(
+        name="twice",
+        args=(Arg("x", "rows"), Arg("y", "rows", "out")),
+        work=work if callable(work) else lambda _case: work,
+        reference=lambda x: x,
+        **changes,
+    )
+    kernel = Kernel(name="fast", operator=operator, function=print)
+    facts = case_facts(operator, kernel, CASE)
+    assert (Work(0, 0), (), 0, None) == (
+        facts.work,
+        facts.unfused,
+        facts.buffer_bytes,
+        facts.refusal,
+    )
+    assert facts.problem is not None
+    return facts.problem
+
+
+def explode(_case: Case) -> Work:
+    message = "columns"
+    raise KeyError(message)
+
+
+def test_an_operator_as_data() -> None:
+    """Each param's values with the default first, the axes in order."""
+    assert (
+        OperatorInfo(
+            "product",
+            ("M", "K", "N"),
+            {"weight": ("kn", "nk"), "fast": (False, True)},
+            ("fp32", "fp16", "bf16"),
+            "",
+        )
+        == catalog().operators["product"]
+    )
+
+
+def test_kernels_as_data_in_the_order_declared() -> None:
+    """The NumPy reference comes first, with its operator."""
+    kernels = catalog().kernels
+    assert ["numpy", "numpy", "solkit", "even", "solkit"] == [kernel.name for kernel in kernels]
+    assert (
+        KernelInfo("product", "solkit", "cuda", ("fp32", "fp16", "bf16"), "8.0", "") == kernels[-1]
+    )
+
+
+def test_a_case_is_described_by_its_work_its_steps_and_its_buffers() -> None:
+    """10 x 20 x 30 in bf16: 2,200 bytes in three arrays."""
+    shape = {"M": 10, "N": 20, "K": 30}
+    case = Case("product", "solkit", shape, "bf16", {"weight": "kn", "fast": False})
+    work = Work(1_800, 400, {"bf16_tensor": 12_000})
+    steps = (Step("product", work), Step("copy", Work(1000, 1000)))
+    assert [CaseFacts(work, steps, 2_200)] == catalog().describe([case])
+
+
+def test_workspace_counts_among_the_buffers() -> None:
+    """A case of 8 floats in and out with 1,000 bytes of scratch needs 1,064."""
+    kernel = Kernel(
+        name="k", operator=SCALE, function=print, workspace=lambda _case: {"a": 600, "b": 400}
+    )
+    facts = case_facts(SCALE, kernel, Case("scale", "k", {"rows": 2, "cols": 4}, "fp32"))
+    assert 1_064 == facts.buffer_bytes
+    assert facts.problem is None
+
+
+def test_a_refusal_is_no_problem() -> None:
+    """The kernel says what it does not take; the work is known all the same."""
+    (facts,) = catalog().describe([Case("scale", "even", {"rows": 2, "cols": 3}, "fp32")])
+    assert ("cols must be even", None) == (facts.refusal, facts.problem)
+    assert 24 == facts.work.read_bytes
+
+
+@pytest.mark.parametrize(
+    ("words", "work"),
+    [
+        ("describing it raised KeyError: 'columns'", explode),
+        ("returned tuple, not Work", (1, 2)),
+        ("counts read_bytes as -1, no whole number", Work(-1, 4)),
+        ("counts write_bytes as 4.0, no whole number", Work(4, 4.0)),  # type: ignore[arg-type]
+        ("counts read_bytes as True, no whole number", Work(True, 4)),  # noqa: FBT003  # the point
+        ("counts fp32 as -8, no whole number", Work(4, 4, {"fp32": -8})),
+        ("counts sfu as 9223372036854775808", Work(4, 4, {}, {"sfu": 2**63})),
+        ("unknown pipe 'tensor'", Work(4, 4, {"tensor": 8})),
+        ("unknown pipe 'fp31'", Work(4, 4, {}, {"fp31": 8})),
+        ("moves no bytes", Work(0, 0, {"fp32": 8})),
+    ],
+)
+def test_a_wrong_work_model_is_the_problem_of_its_case(words: str, work: Any) -> None:
+    """Named with what it counted; nothing of it is used."""
+    assert words in problem(work)
+
+
+def test_a_wrong_unfused_form_is_a_problem_too() -> None:
+    """Its steps are works as well."""
+    said = problem(Work(4, 4), unfused=lambda _case: (Step("a", Work(4, -4)),))
+    assert "counts write_bytes as -4" in said
+
+
+def test_the_operators_of_these_tests_are_themselves_right() -> None:
+    """Neither has a problem with an ordinary case."""
+    held = {"weight": "kn", "fast": False}
+    cases = [
+        Case(SCALE.name, "solkit", {"rows": 2, "cols": 2}, "fp32"),
+        Case(PRODUCT.name, "solkit", {"M": 2, "N": 2, "K": 2}, "fp16", held),
+    ]
+    assert [None, None] == [facts.problem for facts in catalog().describe(cases)]

@@ -1,0 +1,114 @@
+"""Every launch of every kernel compiles for every generation, without a GPU."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from solkit.declare.kernel import Kernel
+from solkit.declare.registry import Registry, bundled, load
+from solkit.dtypes import DTYPES
+from solkit.measure.device import nvrtc
+from solkit.model import Case
+from solkit.resources import folder
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.name == "nt" or os.uname().sysname != "Linux", reason="NVRTC's wheels are for Linux"
+    ),
+]
+
+ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+ELEMENTS = ({"elements": 1_000_000},)
+# Few shapes, but every template and every shape of a tile or row layout that is often taken.
+SHAPES: dict[str, tuple[dict[str, int], ...]] = {
+    "copy": ELEMENTS,
+    "read": ELEMENTS,
+    "write": ELEMENTS,
+    "triad": ELEMENTS,
+    "swiglu": ({"rows": 8192, "cols": 11008},),
+    "bias_gelu": ({"rows": 8192, "cols": 11008}, {"rows": 7, "cols": 33}),
+    "add_rmsnorm": tuple(
+        {"rows": rows, "cols": cols}
+        for rows, cols in ((8192, 2560), (8192, 4096), (4096, 32768), (64, 4096), (8, 131072))
+    ),
+    "softmax": tuple(
+        {"rows": rows, "cols": cols}
+        for rows, cols in ((8192, 2560), (4096, 65536), (64, 4096), (7, 4097), (8, 131072))
+    ),
+    "matmul_add": tuple(
+        {"M": m, "K": k, "N": n}
+        for m, k, n in ((8192, 2560, 2560), (512, 2560, 2560), (64, 4096, 4096), (1, 4096, 4096))
+    ),
+    "geglu": ({"rows": 8, "cols": 64},),
+}
+# A few registers too many cost nothing that can be measured; more is a layout that does not fit.
+SPILL_ALLOWANCE_BYTES = 16
+DROPPED = ("C7508", "C7509", "C7510", "C7511", "C7517")
+
+
+def everything() -> Registry:
+    registry = bundled()
+    example = Path(__file__).parents[2] / "examples" / "my_kernel" / "geglu.py"
+    registry.add(load(example), where=str(example))
+    return registry
+
+
+REGISTRY = everything()
+KERNELS = [kernel for kernel in REGISTRY.kernels.values() if kernel.source]
+
+
+def cases(kernel: Kernel, arch: str) -> Iterator[Case]:
+    operator = REGISTRY.operators[kernel.operator_name]
+    for shape in SHAPES[operator.name]:
+        for dtype in kernel.dtypes:
+            pipe = DTYPES[dtype].matmul_pipe
+            if arch == "sm_75" and operator.name == "matmul_add" and pipe == "bf16_tensor":
+                continue  # such cards have no tensor cores for it: the plan skips these cases
+            variants: list[dict[str, str | int | float | bool]] = [{}]
+            for name, values in operator.params.items():
+                variants = [{**known, name: value} for known in variants for value in values]
+            for params in variants:
+                case = Case(operator.name, kernel.name, shape, dtype, params)
+                if kernel.refusal(case) is None:
+                    yield case
+
+
+def test_every_kernel_has_shapes_here() -> None:
+    """A new operator is compiled by this file, or this test says so."""
+    assert set(SHAPES) == {kernel.operator_name for kernel in KERNELS}
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize(
+    "kernel", KERNELS, ids=[f"{kernel.operator_name}-{kernel.name}" for kernel in KERNELS]
+)
+def test_it_compiles_without_spills_and_dropped_instructions(kernel: Kernel, arch: str) -> None:
+    """One compilation a source and architecture; the compiler has nothing to complain about."""
+    if int(arch[3:].rstrip("af")) not in nvrtc.targets():
+        pytest.skip(f"NVRTC {nvrtc.version()} has no {arch}")
+    path = kernel.folder / kernel.source
+    assert kernel.launches is not None
+    entries = dict.fromkeys(
+        launch.entry for case in cases(kernel, arch) for launch in kernel.launches(case)
+    )
+    result = nvrtc.compile_source(
+        path.read_text(encoding="utf-8"),
+        name=str(path),
+        entries=tuple(entries),
+        arch=arch,
+        options=kernel.options,
+        include_dirs=(folder("kernels") / "include", kernel.folder),
+    )
+    assert list(entries) == list(result.functions)
+    spilled = {
+        name: info.spill_bytes
+        for name, info in result.functions.items()
+        if info.spill_bytes is None or info.spill_bytes > SPILL_ALLOWANCE_BYTES
+    }
+    assert {} == spilled
+    warnings = [text for info in result.functions.values() for text in info.warnings]
+    assert [] == [text for text in warnings if any(code in text for code in DROPPED)]
+    assert [] == warnings

@@ -1,0 +1,81 @@
+"""The CSV: columns that scripts rely on, full precision, and nothing a spreadsheet would run."""
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import measured, synthetic_run
+
+from solkit.judge.score import score
+from solkit.model import Case, Failed, Run, Work
+from solkit.report.csv import render
+
+HEADER = (
+    "operator,kernel,dtype,shape,status,read_bytes,write_bytes,flop,median_s,low_s,high_s,sol_s,"
+    "sol_score,sol_clock,sol_measured,limiter,regime,gap_score"
+)
+CASE = Case("copy", "solkit", {"elements": 8}, "bf16", {"layout": "nk"})
+
+
+def rows(run: Run) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(render(run, score(run)))))
+
+
+def test_the_columns_are_those_that_others_rely_on() -> None:
+    """Names and order are a contract."""
+    assert HEADER == render(synthetic_run([]), ()).splitlines()[0]
+
+
+def test_a_measured_case_has_its_numbers_in_si_units() -> None:
+    """1 GB read and written in 2 ms at 2 TB/s is a score of one half."""
+    outcome = measured(CASE, Work(10**9, 10**9, {"bf16_tensor": 7}), time_s=2e-3)
+    (row,) = rows(synthetic_run([outcome]))
+    assert ("elements=8;layout=nk", "measured", "1000000000", "7", "0.002", "0.001", "0.5") == (
+        row["shape"],
+        row["status"],
+        row["read_bytes"],
+        row["flop"],
+        row["median_s"],
+        row["sol_s"],
+        row["sol_score"],
+    )
+
+
+def test_an_invalid_case_has_a_time_but_no_score() -> None:
+    """The status says why the cell is empty."""
+    (row,) = rows(synthetic_run([measured(CASE, Work(10**9, 0), time_s=1e-4)]))
+    assert ("invalid", "0.0001", "") == (row["status"], row["median_s"], row["sol_score"])
+
+
+def test_a_failed_case_keeps_its_row_with_empty_numbers() -> None:
+    """Nothing is dropped."""
+    (row,) = rows(synthetic_run([Failed(CASE, "check", "wrong")]))
+    assert ("failed", "", "") == (row["status"], row["median_s"], row["limiter"])
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", " =", "\t="])
+def test_a_name_that_a_spreadsheet_would_run_is_quoted(sign: str) -> None:
+    """A leading sign of a formula gets a quote before it."""
+    case = replace(CASE, operator=f"{sign}HYPERLINK(1)")
+    (row,) = rows(synthetic_run([Failed(case, "check", "")]))
+    assert f"'{sign.strip()}HYPERLINK(1)" == row["operator"]
+
+
+@given(st.text(), st.text())
+def test_any_name_is_one_cell_of_one_line(operator: str, kernel: str) -> None:
+    """Commas, quotes and line breaks in a name never move another column."""
+    run = synthetic_run([Failed(replace(CASE, operator=operator, kernel=kernel), "check", "")])
+    text = render(run, run.outcomes)  # type: ignore[arg-type]  # failures need no judging
+    assert 2 == text.count("\n")
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert ("bf16", "failed") == (row["dtype"], row["status"])
+
+
+def test_the_csv_of_a_run_is_as_recorded(golden: Callable[[str, str], None]) -> None:
+    """What scripts read changes only on purpose."""
+    run = synthetic_run()
+    golden("report.csv", render(run, score(run)))

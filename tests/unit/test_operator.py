@@ -1,0 +1,132 @@
+"""An operator's declaration: what follows from it, and how a wrong one is refused."""
+
+from typing import Any
+
+import pytest
+from small_catalog import PRODUCT, SCALE
+
+from solkit.declare.operator import Arg, Layout, Operator, Tolerance
+from solkit.errors import BadInput
+from solkit.model import Case, Work
+
+
+def nothing(x: Any) -> Any:
+    return x
+
+
+def declared(**changes: Any) -> Operator:
+    """Build an operator that is right but for the changes."""
+    held: dict[str, Any] = {
+        "name": "twice",
+        "args": (Arg("x", "rows cols"), Arg("y", "rows cols", "out")),
+        "work": lambda _case: Work(1, 1),
+        "reference": nothing,
+    }
+    return Operator(**held | changes)
+
+
+def refusal(**changes: Any) -> str:
+    with pytest.raises(BadInput) as caught:
+        declared(**changes)
+    assert caught.value.remedy
+    return caught.value.message
+
+
+def test_axes_come_in_the_order_in_which_arguments_name_them() -> None:
+    """`M K`, then `K N`: M, K, N."""
+    assert ("M", "K", "N") == PRODUCT.axes
+
+
+def test_an_argument_in_place_is_both_read_and_written() -> None:
+    """It stands among the inputs and the outputs."""
+    operator = declared(
+        args=(Arg("x", "rows"), Arg("state", "rows", "inout"), Arg("y", "rows", "out")),
+        reference=lambda x, state: (state + x, x),
+    )
+    assert ["x", "state"] == [arg.name for arg in operator.inputs]
+    assert ["state", "y"] == [arg.name for arg in operator.outputs]
+
+
+def test_a_layout_changes_the_stored_order_and_not_the_logical_one() -> None:
+    """The weight is K by N to the reference, and N by K in memory where the param says so."""
+    weight = PRODUCT.args[1]
+    case = Case("product", "k", {"M": 2, "N": 3, "K": 5}, "fp32", {"weight": "nk"})
+    assert ("K", "N") == weight.axis_names
+    assert (3, 5) == weight.stored_shape(case)
+    assert ("K", "N") == weight.stored_axes({"weight": "kn"})
+    assert 60 == weight.nbytes(case)
+
+
+def test_an_argument_can_have_a_dtype_of_its_own() -> None:
+    """Statistics in fp32 beside bf16 data."""
+    case = Case("twice", "k", {"rows": 10}, "bf16")
+    assert [20, 40] == [Arg("x", "rows", dtype=dtype).nbytes(case) for dtype in (None, "fp32")]
+
+
+def test_a_reference_gets_only_the_params_it_names() -> None:
+    """A layout is no business of the reference: it sees the logical order."""
+    operator = declared(
+        reference=lambda x, form: {form: x},
+        params={"form": ("exact", "tanh"), "layout": ("a", "b")},
+    )
+    assert ("form",) == operator.reference_params
+    assert () == PRODUCT.reference_params
+
+
+def test_a_tolerance_is_the_operators_or_the_dtypes_own() -> None:
+    """Declared for one dtype, it leaves the others alone."""
+    operator = declared(tolerance={"fp16": Tolerance(0.1, 0.2)})
+    assert Tolerance(0.1, 0.2) == operator.tolerance_for("fp16")
+    assert Tolerance(1e-5, 1e-5) == operator.tolerance_for("fp32")
+    assert Tolerance(1.6e-2, 4e-3) == SCALE.tolerance_for("bf16")
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("args holds 'x', which is no Arg", {"args": ("x",)}),
+        ("no argument has the role 'out' or 'inout'", {"args": (Arg("x", "rows"),)}),
+        ("two arguments share a name: x, x", {"args": (Arg("x", "n"), Arg("x", "n", "out"))}),
+        (
+            "argument 'y' has the role 'output' (known: in, out, inout)",
+            {"args": (Arg("x", "n"), Arg("z", "n", "out"), Arg("y", "n", "output"))},  # type: ignore[arg-type]
+        ),
+        (
+            "argument 'y' has the unknown dtype 'fp23'",
+            {"args": (Arg("x", "n"), Arg("y", "n", "out", dtype="fp23"))},
+        ),
+        (
+            "the argument 'rows' has the name of a param or an axis",
+            {"args": (Arg("x", "rows"), Arg("rows", "rows", "out"))},
+        ),
+        ("independent names 'row', which is no axis", {"independent": ("row",)}),
+        ("the dtype 'half' is unknown (known: fp64, fp32, fp16, bf16)", {"dtypes": ("half",)}),
+        ("the dtype 'half' is unknown", {"tolerance": {"half": Tolerance(1, 1)}}),
+        ("the param 'form' has no values", {"params": {"form": ()}}),
+        ("its reference is not a function", {"reference": 3}),
+        ("its reference does not take the input 'x' (it takes: a)", {"reference": lambda a: a}),
+        (
+            "its reference takes 'scale', which is no input and no param",
+            {"reference": lambda x, scale: x * scale},
+        ),
+    ],
+)
+def test_a_wrong_declaration_is_refused_by_name(words: str, changes: dict[str, Any]) -> None:
+    """What is wrong, in which operator, and where to read how it is done."""
+    message = refusal(**changes)
+    assert message.startswith("operator 'twice': ")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("words", "layout"),
+    [
+        ("is laid out by 'order', which is no param", Layout("order", {"a": "n m"})),
+        ("its layout for form=a is ''", Layout("form", {"b": "m n"})),
+        ("its layout for form=b is 'n n'", Layout("form", {"a": "n m", "b": "n n"})),
+    ],
+)
+def test_a_layout_must_reorder_the_axes_for_every_value(words: str, layout: Layout) -> None:
+    """A value without an order, or with another set of axes, can't be stored."""
+    args = (Arg("x", "m n", layout=layout), Arg("y", "m n", "out"))
+    assert words in refusal(args=args, params={"form": ("a", "b")})

@@ -1,0 +1,214 @@
+"""A judged run in words: the sentences, counts, rankings and cells that people read."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import GPU, measured, synthetic_run
+
+from solkit.judge.score import score
+from solkit.model import Case, Failed, Measured, Run, Skipped, Work
+from solkit.report.view import View, view
+
+SMALL = Case("copy", "solkit", {"elements": 1 << 20}, "bf16")
+LARGE = Case("copy", "solkit", {"elements": 1 << 28}, "bf16")
+
+
+def streamed(case: Case, *, fraction: float, **changes: object) -> Measured:
+    """Return a copy at such a share of the card's bandwidth."""
+    size = case.shape["elements"] * 2
+    work = Work(size, size)
+    return measured(case, work, time_s=2 * size / GPU.dram_bytes_per_s / fraction, **changes)  # type: ignore[arg-type]
+
+
+def seen(run: Run) -> View:
+    return view(run, score(run))
+
+
+def cell(shown: View, name: str, row: int = 0) -> tuple[str, str]:
+    """Return text and aside of the cell under a heading."""
+    place = next(i for i, column in enumerate(shown.columns) if column.name == name)
+    return shown.rows[row].cells[place][:2]
+
+
+def test_the_verdict_gives_the_median_score_of_the_valid_cases() -> None:
+    """An invalid case counts in no median, however fast it claims to be."""
+    cases = [replace(LARGE, kernel=str(n)) for n in range(3)]
+    outcomes = [streamed(c, fraction=f) for c, f in zip(cases, (0.5, 0.7, 5.0), strict=True)]
+    shown = seen(synthetic_run(outcomes))
+    assert (
+        "The median case runs at 60.0 % of the speed of light of the Example GPU 100."
+        == shown.verdict
+    )
+    assert "2 of 3 cases measured, 1 invalid." == shown.summary
+
+
+def test_a_run_without_a_measurement_says_so() -> None:
+    """No score is made up where there is none."""
+    shown = seen(synthetic_run([Skipped(SMALL, "no card")]))
+    assert "No case was measured, so there is no score." == shown.verdict
+    assert ("—", "nothing was measured") == (shown.tiles[0].value, shown.tiles[0].aside)
+    assert () == shown.costly
+
+
+def test_an_empty_run_has_a_view() -> None:
+    """Nothing planned, nothing shown, nothing raised."""
+    assert (
+        "0 of 0 cases measured, none invalid, failed or skipped." == seen(synthetic_run([])).summary
+    )
+
+
+def test_every_outcome_has_a_row_with_its_index() -> None:
+    """Charts link to r<index>, so no outcome may be dropped or moved."""
+    run = synthetic_run()
+    assert [f"r{n}" for n in range(len(run.outcomes))] == [row.anchor for row in seen(run).rows]
+
+
+def test_the_costliest_case_is_the_one_with_most_time_above_its_bound() -> None:
+    """A long case at 80 % costs more than a short one at 30 %."""
+    shown = seen(synthetic_run([streamed(SMALL, fraction=0.3), streamed(LARGE, fraction=0.8)]))
+    assert ["r1", "r0"] == [item.case.anchor for item in shown.costly]
+    assert ["r0", "r1"] == [item.case.anchor for item in shown.lowest]
+    assert "134 µs (96.5 %)" == shown.costly[0].cost
+
+
+def test_a_score_above_the_sheet_is_marked_and_never_clamped() -> None:
+    """Between the sheet and the pins a score stays what it is, with a word and a sign."""
+    shown = seen(synthetic_run([streamed(LARGE, fraction=1.01)]))
+    assert ("▲ 101.0 %", "above published") == cell(shown, "SOL")
+    assert ["▲ 1 above published"] == [alert.text for alert in shown.alerts]
+
+
+def test_an_invalid_case_shows_its_raw_ratio_and_its_reason() -> None:
+    """Beyond the pins there is no score, but what was seen is printed with the likely causes."""
+    shown = seen(synthetic_run([streamed(LARGE, fraction=3.0)]))
+    assert ("✕ INVALID", "300.0 %") == cell(shown, "SOL")
+    assert "SOL@clock" not in {column.name for column in shown.columns}
+    assert "data still in L2" in shown.invalid[0].message
+
+
+def test_failures_with_one_cause_are_listed_once_with_all_their_cases() -> None:
+    """A hundred cases that failed alike are one entry that names eight and counts the rest."""
+    failed = [
+        Failed(replace(SMALL, shape={"elements": n + 1}), "compile", "no WIDTH", "define WIDTH")
+        for n in range(100)
+    ]
+    (trouble,) = seen(synthetic_run(failed)).failures
+    assert ("✕ Failed at compile", "no WIDTH", "define WIDTH", "100 cases") == (
+        trouble.title,
+        trouble.message,
+        trouble.remedy,
+        trouble.count,
+    )
+    assert (8, "and 92 more, all in the table") == (len(trouble.cases), trouble.more)
+
+
+def test_skips_are_grouped_by_reason_the_commonest_first() -> None:
+    """A reader sees each reason once."""
+    skipped = [Skipped(SMALL, reason) for reason in ("rare", "common", "common")]
+    assert [("common", "2 cases"), ("rare", "1 case")] == [
+        (item.message, item.count) for item in seen(synthetic_run(skipped)).skips
+    ]
+
+
+def test_a_cpu_run_cannot_be_mistaken_for_a_gpu_run() -> None:
+    """The banner, the verdict and the label of the score all say whose ceilings they are."""
+    shown = seen(synthetic_run(gpu=None))
+    assert "Nothing here says anything about a GPU." in shown.banner
+    assert shown.verdict.endswith("of what this CPU was measured to reach.")
+    assert "Median SOL@measured" == shown.tiles[0].label
+    assert "measured" == shown.roof
+
+
+def test_a_gpu_run_has_no_banner() -> None:
+    """The mark of a CPU run means something only if others lack it."""
+    assert "" == seen(synthetic_run()).banner
+
+
+def test_a_run_that_was_cut_says_how_much_is_missing() -> None:
+    """Part of a plan is never shown as the whole."""
+    run = replace(synthetic_run([streamed(LARGE, fraction=0.5)]), ended=None, planned_count=70)
+    assert (
+        "The run was cut short: 1 case of 70 planned are here. Finish it with --resume."
+        in seen(run).caveats
+    )
+
+
+def test_a_lowered_power_limit_is_a_caveat() -> None:
+    """A capped card explains low compute scores."""
+    assert (
+        "The power limit is 450 W, below the card's default of 500 W."
+        in seen(synthetic_run()).caveats
+    )
+
+
+def test_a_time_is_shown_with_half_its_interval() -> None:
+    """The spread of the samples stands beside the median."""
+    outcome = replace(
+        streamed(LARGE, fraction=0.5), times_s=(1.0e-3,) * 6, sample_count=6, median_s=1.0e-3
+    )
+    assert ("1.00 ms", "±0.0 %") == cell(seen(synthetic_run([outcome])), "Time")
+
+
+def test_a_wide_interval_is_printed_beside_the_score() -> None:
+    """Where the samples scatter, the score is a range."""
+    outcome = streamed(LARGE, fraction=0.5)
+    times = tuple(outcome.median_s * (0.8 + 0.04 * n) for n in range(11))
+    shown = seen(synthetic_run([replace(outcome, times_s=times)]))
+    assert ("50.0 %", "43\u201360") == cell(shown, "SOL")
+
+
+def test_every_peak_has_its_source_or_says_it_has_none() -> None:
+    """A number without a source is visible as such."""
+    shown = {peak.name: peak for peak in seen(synthetic_run()).peaks}
+    assert "Example GPU 100 data sheet, p. 2" == shown["bf16_tensor"].origin.title
+    assert "100 SMs \u00d7 4096 a clock \u00d7 1500 MHz (published), fp32 accumulation" == (
+        shown["bf16_tensor"].detail
+    )
+    assert "no source recorded" == shown["sfu"].origin.mark
+    assert ("2.00 TB/s", "2.04 TB/s") == (
+        shown["DRAM, data sheet"].value,
+        shown["DRAM, pins"].value,
+    )
+
+
+def test_the_lesser_of_sheet_and_pins_scores() -> None:
+    """Where the pins carry less than the sheet claims, the table says which one is used."""
+    gpu = replace(GPU, dram_pin_bytes_per_s=1.9e12)
+    shown = {peak.name: peak for peak in seen(replace(synthetic_run([]), gpu=gpu)).peaks}
+    assert "not used: the pins carry less" == shown["DRAM, data sheet"].detail
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "https://a b", ""])
+def test_a_source_that_is_no_web_address_is_not_linked(url: str) -> None:
+    """A spec file can't put a script behind a link."""
+    sources = {"l2_bytes": replace(GPU.sources["l2_bytes"], url=url)}
+    run = replace(synthetic_run([]), gpu=replace(GPU, sources=sources))
+    assert {""} == {peak.origin.url for peak in seen(run).peaks}
+
+
+def test_clocks_are_shown_as_held_against_the_highest() -> None:
+    """A reader sees at once whether the card was throttled."""
+    groups = {group.title: group for group in seen(synthetic_run()).facts}
+    fact = next(f for f in groups["Conditions"].facts if f.label == "SM clock held")
+    assert ("1410\u20131560 MHz", "of 1800 MHz at most") == (fact.value, fact.aside)
+
+
+def test_a_column_that_is_empty_everywhere_is_left_out() -> None:
+    """Without a baseline there is no gap score to show."""
+    run = synthetic_run()
+    assert "Gap score" not in {column.name for column in seen(run).columns}
+    against = view(run, score(run, baseline="torch"))
+    assert "Gap score" in {column.name for column in against.columns}
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40))
+def test_the_bars_of_the_distribution_hold_every_case(fractions: list[float]) -> None:
+    """No score falls between two bars."""
+    outcomes = [
+        streamed(replace(LARGE, kernel=str(n)), fraction=fraction)
+        for n, fraction in enumerate(fractions)
+    ]
+    counts = [int(bin_.count or 0) for bin_ in seen(synthetic_run(outcomes)).bins]
+    assert len(fractions) == sum(counts)
