@@ -148,7 +148,11 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A case that ran, was right, and was timed."""
+    """A case that ran, was right, and was timed.
+
+    ended: which rule ended the sampling. set_count: the buffer sets that calls rotated over.
+    notes: what a reader must know to trust the numbers; usually nothing.
+    """
 
     case: Case
     work: Work
@@ -167,6 +171,8 @@ class Measured:
     check: Check
     compiled: tuple[Compiled, ...] = ()
     launch_count: int = 1
+    ended: str = ""
+    set_count: int = 1
     notes: tuple[str, ...] = ()
 
 

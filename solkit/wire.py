@@ -212,14 +212,18 @@ def _problem(outcome: Outcome) -> str:
         return "an extent of its shape is no positive count"
     if not isinstance(outcome, Measured):
         return ""
+    return _measured_problem(outcome)
+
+
+def _measured_problem(outcome: Measured) -> str:
     times = (*outcome.times_s, outcome.median_s, outcome.low_s, outcome.high_s)
     if not outcome.times_s or min(times) <= 0:
         return "its times are not all above zero"
+    if outcome.sample_count < len(outcome.times_s) or outcome.floor_s < 0:
+        return "its sample count or floor does not match its times"
     clocks = (outcome.clocks.sm_hz, outcome.clocks.sm_low_hz, outcome.clocks.sm_high_hz)
     if any(clock is not None and not _sound(clock) for clock in clocks):
         return "a clock is not above zero"
-    if outcome.sample_count < len(outcome.times_s) or outcome.floor_s < 0:
-        return "its sample count or floor does not match its times"
     works = (outcome.work, *(step.work for step in outcome.unfused))
     return "" if all(map(_countable, works)) else "its work is no count"
 

@@ -69,9 +69,7 @@ def erf(x: Array) -> Array:
     erf(x) = sign(x) (1 - exp(-z^2) p(t)), z = min(|x|, 6), t = 2 / (2 + z): p is exp(z^2) erfc(z)
     as a polynomial in t, fitted to the standard library's erfc.
     """
-    coefficients, low = _erfcx_polynomial(
-        ERF_DEGREE["float32" if x.dtype.itemsize <= 4 else "float64"]
-    )  # noqa: PLR2004  # bytes of float32
+    coefficients, low = _erfcx_polynomial(ERF_DEGREE[x.dtype.name])
     z = np.abs(x)
     np.minimum(z, ERF_LIMIT, out=z)
     u = 2 / (2 + z)  # t, then t stretched from [low, 1] to [-1, 1]

@@ -47,7 +47,7 @@ def expect(
     params = {name: case.params[name] for name in operator.reference_params}
     with np.errstate(all="ignore"):
         results: Any = operator.reference(**inputs, **params)
-    if len(operator.outputs) == 1:
+    if len(operator.outputs) == 1 and not isinstance(results, tuple):
         results = (results,)
     if not isinstance(results, tuple) or len(results) != len(operator.outputs):
         raise CheckFailed(

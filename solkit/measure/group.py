@@ -251,14 +251,21 @@ def _warm(device: Device, sets: buffers.BufferSets, entries: Sequence[_Entry], s
         with _Guard(entry, "time", say):
             started = time.monotonic()
             before: list[Sample] = []
-            while time.monotonic() - started < WARM_MOST_S:
-                after = [
-                    _timed(device, entry, sets.buffers(sets.take())) for _ in range(WARM_BATCH)
-                ]
+            while (left_s := WARM_MOST_S - (time.monotonic() - started)) > 0:
+                after = _batch(device, sets, entry, left_s)
                 if _settled(before, after):
                     break
                 before = after
         sets.restore(device)
+
+
+def _batch(device: Device, sets: buffers.BufferSets, entry: _Entry, left_s: float) -> list[Sample]:
+    """Take a batch of samples, fewer where they are long."""
+    started = time.monotonic()
+    batch: list[Sample] = []
+    while len(batch) < WARM_BATCH and (not batch or time.monotonic() - started < left_s):
+        batch.append(_timed(device, entry, sets.buffers(sets.take())))
+    return batch
 
 
 def _settled(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
@@ -318,7 +325,7 @@ def _outcome(
     seen = spread(ordered)
     held = [sample.sm_hz for sample in entry.samples if sample.sm_hz]
     late = sum(sample.late for sample in entry.samples)
-    notes = [f"{entry.ended}; {sets.count} buffer sets", *entry.program.notes]
+    notes = list(entry.program.notes)
     if late:
         notes.append(
             f"{late} of {len(ordered)} samples waited for the host: their times hold host work"
@@ -349,5 +356,7 @@ def _outcome(
         check=entry.check,
         compiled=entry.program.compiled,
         launch_count=entry.program.launch_count,
+        ended=entry.ended,
+        set_count=sets.count,
         notes=tuple(notes),
     )

@@ -274,8 +274,8 @@ def _numbers(value: object, name: str) -> list[tuple[str, float]]:
     if isinstance(value, bool) or value is None:
         return []
     if isinstance(value, (int, float)):
-        # an int beyond float's range still compares; isfinite would overflow
-        return [(name, value if abs(value) <= _HUGE else math.copysign(math.inf, value))]
+        # an int beyond float's range compares, but would overflow isfinite
+        return [(name, math.copysign(math.inf, value > 0 or -1) if abs(value) > _HUGE else value)]
     if isinstance(value, Mapping):
         return [
             found

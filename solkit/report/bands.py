@@ -1,4 +1,4 @@
-"""What a chart of SOL against bytes shades: sizes that fit the cache, times near that of a launch."""
+"""What a chart of SOL against bytes shades: sizes that fit the cache, times near a launch's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,6 +62,7 @@ def _l2_bytes(run: Run) -> int:
 
 
 def context_entries(run: Run, floor: FloorCurve | None, limits: tuple[float, float]) -> list[Entry]:
+    """Return the legend's entries for what is shaded."""
     from matplotlib.lines import Line2D  # noqa: PLC0415
     from matplotlib.patches import Patch  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Garbage in the two files that people hand over: a result or a clear error, never anything else."""
+"""Garbage in the files that people hand over: a result or a clear error, never anything else."""
 
 import json
 from typing import Any
@@ -22,8 +22,10 @@ yaml = pytest.importorskip("yaml")
 
 THOUSAND = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 CATALOG = catalog()
-KEYS = ("version", "defaults", "sweeps", "operator", "kernels", "dtype", "params", "shapes", "grid",
-        "from", "to", "factor", "step", "rows", "cols", "M", "N", "K", "weight", "fast")  # fmt: skip
+KEYS = (
+    *("version", "defaults", "sweeps", "operator", "kernels", "dtype", "params", "shapes", "grid"),
+    *("from", "to", "factor", "step", "rows", "cols", "M", "N", "K", "weight", "fast"),
+)
 WORDS = ("scale", "product", "solkit", "even", "numpy", "fp32", "bf16", "kn", "nk", "1", "~", "")
 NUMBERS = st.integers(-(2**70), 2**70) | st.integers(-1, 9) | st.floats()
 SCALARS = NUMBERS | st.booleans() | st.none() | st.sampled_from(WORDS) | st.text(max_size=8)
@@ -36,7 +38,7 @@ VALUES = st.recursive(
 )
 SWEEPS = st.fixed_dictionaries(
     {"operator": st.sampled_from(["scale", "product"])},
-    optional={key: VALUES for key in ("kernels", "dtype", "params", "shapes", "grid")},
+    optional=dict.fromkeys(("kernels", "dtype", "params", "shapes", "grid"), VALUES),
 )
 SMALL = (
     SHAPES.replace("add_rmsnorm", "scale")
@@ -49,11 +51,10 @@ def sweep_or_error(text: str) -> None:
     """Read a sweep; anything but a result or a SolkitError fails the test."""
     try:
         found = parse_sweep(text, CATALOG, file="s.yaml", max_cases=500)
-    except SolkitError as error:
-        assert error.message
-    else:
-        assert 1 <= len(found.cases) <= 500
-        assert all(extent >= 1 for case in found.cases for extent in case.shape.values())
+    except SolkitError:
+        return
+    assert 1 <= len(found.cases) <= 500
+    assert all(extent >= 1 for case in found.cases for extent in case.shape.values())
 
 
 @THOUSAND
@@ -93,10 +94,9 @@ def test_any_filter_is_a_result_or_an_error(text: str) -> None:
     """What is typed behind --only."""
     try:
         kept = parse_only(text).select([outcome.case for outcome in OUTCOMES])
-    except SolkitError as error:
-        assert error.message
-    else:
-        assert kept
+    except SolkitError:
+        return
+    assert kept
 
 
 LINES = [wire.header_json(RUN), *map(record.outcome_json, OUTCOMES)]
@@ -108,11 +108,10 @@ def run_or_error(text: bytes) -> None:
     """Read a run and judge it; anything but a result or a SolkitError fails the test."""
     try:
         run = record.parse(text, "run.jsonl")
-    except SolkitError as error:
-        assert error.message
-    else:
-        assert isinstance(run, Run)
-        assert csv.render(run, score(run)).startswith("operator,")
+    except SolkitError:
+        return
+    assert isinstance(run, Run)
+    assert csv.render(run, score(run)).startswith("operator,")
 
 
 @THOUSAND
@@ -147,12 +146,15 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 PLACES = [(number, path) for number, line in enumerate(LINES) for path in places(json.loads(line))]
+LEAVES = st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.integers()
+LEAVES |= st.text(max_size=8) | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.integers(-(10**400), 10**400)
-    | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @THOUSAND

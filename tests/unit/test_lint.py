@@ -4,6 +4,7 @@ A test plants one mistake into a good card and expects exactly the rule made for
 finding says what went wrong and not merely that something did.
 """
 
+import re
 from dataclasses import replace
 from datetime import date
 
@@ -14,7 +15,8 @@ from solkit.plan.devices import DRIVER_NAMES, is_vgpu, pci_id
 from solkit.plan.links import expected
 from solkit.plan.lint import Finding, lint
 from solkit.plan.rates import ABSENT, RATES
-from solkit.plan.specs import load_specs
+from solkit.plan.specs import load_specs, parse_spec
+from solkit.resources import folder
 
 SPECS = load_specs()
 
@@ -361,6 +363,30 @@ def test_a_table_that_contradicts_the_device_is_caught(card: str, field: str, va
     assert "as-read" in rules(replace(SPECS[card], **{field: value}))
 
 
+@pytest.mark.parametrize(
+    ("card", "rule", "planted"),
+    [
+        # tables that are, or were, in public projects
+        ("h100_sxm", "product", {"pipe": "tf32_tensor", "flop_per_s": 156e12}),
+        ("l4", "sheet-pin", {"dram_published_bytes_per_s": 3350e9}),
+        ("h100_sxm", "as-read", {"memory_clock_hz": 1593e6, "dram_pin_bytes_per_s": 2039e9}),
+        ("b200", "clock-range", {"pipe": "fp32", "clock_hz": 2.3e9}),
+        ("b200", "rate", {"pipe": "fp32", "flop_per_clock_per_sm": 544.0}),
+        ("a100_sxm4_80gb", "mac-as-flop", {"pipe": "bf16_tensor", "flop_per_clock_per_sm": 1024}),
+        ("h200_sxm", "magnitude", {"dram_pin_bytes_per_s": 4814.0}),
+    ],
+)
+def test_mistakes_that_others_have_published_are_caught(
+    card: str, rule: str, planted: dict[str, object]
+) -> None:
+    """Each was in print: A100's TF32 for the H100, another card's bandwidth, MAC for FLOP."""
+    changes = dict(planted)
+    pipe = changes.pop("pipe", None)
+    gpu = SPECS[card]
+    wrong = with_pipe(gpu, str(pipe), **changes) if pipe else replace(gpu, **changes)
+    assert rule in rules(wrong)
+
+
 def test_links_are_counted_in_one_direction() -> None:
     """PCIe 5 x16 is 64 GB/s each way; sheets print 128, and 900 for NVLink's 450."""
     h200 = SPECS["h200_sxm"]
@@ -499,3 +525,23 @@ def test_pci_ids_are_read_in_every_form_drivers_print(
 ) -> None:
     """nvidia-smi writes device and vendor in one word, others only the device."""
     assert ids == pci_id(device, subsystem)
+
+
+def test_the_documented_example_is_complete_and_clean() -> None:
+    """The file that docs/add-a-gpu.md shows loads, and the lint has nothing to say."""
+    page = (folder("hardware_specs").parent / "docs" / "add-a-gpu.md").read_text(encoding="utf-8")
+    text = page.split("```toml\n")[1].split("```")[0]
+    gpu = parse_spec(text, where="docs/add-a-gpu.md", stem="example_100")
+    assert [] == lint(SPECS | {gpu.id: gpu})
+
+
+def test_the_documentation_names_every_rule() -> None:
+    """A finding's rule can be looked up."""
+    page = (folder("hardware_specs").parent / "docs" / "add-a-gpu.md").read_text(encoding="utf-8")
+    source = "".join(
+        (folder("hardware_specs").parent / "solkit" / "plan" / name).read_text(encoding="utf-8")
+        for name in ("lint.py", "peaks.py")
+    )
+    rules_in_code = set(re.findall(r'^ +"([a-z]+(?:-[a-z0-9]+)+)",$', source, re.MULTILINE))
+    assert len(rules_in_code) > 15
+    assert set() == {rule for rule in rules_in_code if f"`{rule}`" not in page}

@@ -232,7 +232,7 @@ def test_an_unlisted_slice_is_taken_from_the_device_or_refused() -> None:
     gpu = match(told, SPECS).gpu
     assert gpu.sm_count == 80
     assert gpu.dram_bytes_per_s == pytest.approx(4.8e12 * 6 / 8)
-    with pytest.raises(NoDevice, match="no MIG profile '5g.100gb'"):
+    with pytest.raises(NoDevice, match=r"no MIG profile '5g\.100gb'"):
         match(replace(H200, mig_profile="5g.100gb"), SPECS)
 
 

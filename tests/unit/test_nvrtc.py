@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from solkit.measure.device import nvrtc
+from solkit.measure.device import nvrtc, nvrtc_cache
 
 pytestmark = pytest.mark.skipif(
     os.name == "nt" or os.uname().sysname != "Linux", reason="NVRTC's wheels are for Linux"
@@ -22,7 +22,7 @@ ENTRIES = ("scale<float>", "scale<int>")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the header that SOURCE includes."""
+    """Make a folder with the header that SOURCE includes."""
     (tmp_path / "twice.cuh").write_text(HEADER)
     return tmp_path
 
@@ -180,12 +180,12 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """SOLKIT_CACHE_DIR decides, then XDG_CACHE_HOME, then the home folder."""
     monkeypatch.setenv("SOLKIT_CACHE_DIR", "/one")
     monkeypatch.setenv("XDG_CACHE_HOME", "/two")
-    assert Path("/one/kernels") == nvrtc.cache_folder()
+    assert Path("/one/kernels") == nvrtc_cache.folder()
     monkeypatch.delenv("SOLKIT_CACHE_DIR")
-    assert Path("/two/solkit/kernels") == nvrtc.cache_folder()
+    assert Path("/two/solkit/kernels") == nvrtc_cache.folder()
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/three")
-    assert Path("/three/.cache/solkit/kernels") == nvrtc.cache_folder()
+    assert Path("/three/.cache/solkit/kernels") == nvrtc_cache.folder()
 
 
 def child(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,8 @@ def test_a_crash_of_the_compiler_is_an_error(folder: Path, monkeypatch: pytest.M
     """The child dies by a signal: the error names it and passes on its last words."""
     child(
         folder,
-        "import os, sys\nprint('out of luck', file=sys.stderr, flush=True)\nos.kill(os.getpid(), 11)\n",
+        "import os, sys\nprint('out of luck', file=sys.stderr, flush=True)\n"
+        "os.kill(os.getpid(), 11)\n",
         monkeypatch,
     )
     with pytest.raises(nvrtc.CompileError, match=r"SIGSEGV.*out of luck"):

@@ -1,4 +1,4 @@
-"""When to stop sampling, and when a kernel is warm: rules on samples, with no clock of their own."""
+"""When to stop sampling, and when a kernel is warm: rules on samples alone."""
 
 import pytest
 

@@ -140,7 +140,8 @@ def test_a_card_is_found_by_its_exact_names_without_a_word(name: str, card: str)
 @pytest.mark.parametrize(
     ("family", "card"),
     [("h200", "h200_sxm"), ("H100", "h100_sxm"), ("a100", "a100_sxm4_80gb"),
-     ("gh200", "gh200_96gb"),     ("v100", "v100_sxm2_32gb"), ("h800", "h800_sxm"), ("orin", "jetson_agx_orin_64gb")],
+     ("gh200", "gh200_96gb"), ("v100", "v100_sxm2_32gb"), ("h800", "h800_sxm"),
+     ("orin", "jetson_agx_orin_64gb")],
 )  # fmt: skip
 def test_a_family_means_its_default_member_and_says_so(family: str, card: str) -> None:
     """`h200` is the SXM card; the note for stderr names the choice and the others."""
@@ -209,7 +210,9 @@ def test_a_peak_that_is_no_number_is_named(value: str) -> None:
     assert "number" in error.message
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "-inf", "1e25", "0.0", "9" * 400])
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "nan", "inf", "-inf", "1e25", "0.0", "9" * 400, "-" + "9" * 400]
+)
 def test_a_number_that_is_not_finite_and_positive_is_refused(value: str) -> None:
     """Unknown means absent: zero, negative, endless and absurd numbers are no peaks."""
     error = refusal(

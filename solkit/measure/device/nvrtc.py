@@ -1,8 +1,7 @@
 """CUDA C++ to a cubin by NVRTC, in a child process, with a cache on disk.
 
 A malformed instruction block can take the process that compiles it down with it, so none is ever
-compiled in this one. Compiled code is kept in a folder (cache_folder says which); removing the
-folder is always safe.
+compiled in this one. Compiled code is kept on disk (nvrtc_cache).
 """
 
 import base64
@@ -15,27 +14,15 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 
 from solkit.errors import NoDevice, SolkitError
-from solkit.measure.device import nvrtc_child
+from solkit.measure.device import nvrtc_cache, nvrtc_child, nvrtc_log
 from solkit.model import Compiled
 
 TIMEOUT_S = 300.0
 _CHILD = Path(nvrtc_child.__file__)
-_MAGIC = b"solkit-kernel/1\n"
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
-# ptxas leaves something out and says so only here: C7508 to C7511, C7517 (setmaxnreg ignored, wgmma
-# serialised). Such a kernel runs, slowly.
-_DROPPED = re.compile(r"\bC75(?:08|09|10|11|17)\b")
-_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
-_REGISTERS = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+) bytes smem")
-_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
 class CompileError(SolkitError):
@@ -58,7 +45,7 @@ class Compilation:
     notes: tuple[str, ...] = ()
 
 
-def compile_source(  # noqa: PLR0913  # a compiler takes what it takes
+def compile_source(
     source: str,
     *,
     name: str,
@@ -83,34 +70,21 @@ def compile_source(  # noqa: PLR0913  # a compiler takes what it takes
         *(f"--include-path={folder}" for folder in (*include_dirs, *cuda_include_dirs())),
         *options,
     )
-    key = _key(source, name, entries, flags, include_dirs)
+    key = nvrtc_cache.key(source, (version(), name, *entries, *flags), include_dirs)
     path = (cache or cache_folder()) / f"{key}.kernel"
-    found = _read(path)
-    if found is not None:
-        return found
-    request = {
-        "library": str(library()),
-        "source": source,
-        "name": name,
-        "entries": list(entries),
-        "options": list(flags),
-    }
-    answer = _ask_child(request, name, timeout_s)
-    compilation = _compilation(base64.b64decode(answer["cubin"]), answer["lowered"], answer["log"])
-    return replace(compilation, notes=_write(path, compilation))
+    stored = nvrtc_cache.read(path)
+    cached = stored is not None
+    notes: tuple[str, ...] = ()
+    if stored is None:
+        stored = _compile(source, name, entries, flags, timeout_s)
+        notes = nvrtc_cache.write(path, stored)
+    functions = nvrtc_log.functions(stored.log, stored.lowered)
+    return Compilation(stored.cubin, stored.lowered, stored.log, functions, cached, notes)
 
 
 def cache_folder() -> Path:
-    """Return where compiled kernels are kept: $SOLKIT_CACHE_DIR, else the user's cache folder."""
-    own = os.environ.get("SOLKIT_CACHE_DIR")
-    if own:
-        return Path(own).expanduser() / "kernels"
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        home = Path(base) if base else Path.home() / ".cache"
-    except RuntimeError:  # no home folder is known
-        home = Path(tempfile.gettempdir())
-    return home / "solkit" / "kernels"
+    """Return where compiled kernels are kept."""
+    return nvrtc_cache.folder()
 
 
 def version() -> str:
@@ -204,8 +178,17 @@ def _nvrtc() -> ctypes.CDLL:
         raise NoDevice(f"{library()}: {error}", remedy=_INSTALL) from error
 
 
-def _ask_child(request: dict[str, object], name: str, timeout_s: float) -> dict[str, object]:
+def _compile(
+    source: str, name: str, entries: tuple[str, ...], flags: tuple[str, ...], timeout_s: float
+) -> nvrtc_cache.Stored:
     """Compile in a child process; whatever ends it is a compile failure with what it said."""
+    request = {
+        "library": str(library()),
+        "source": source,
+        "name": name,
+        "entries": entries,
+        "options": flags,
+    }
     try:
         child = subprocess.run(  # noqa: S603  # this interpreter, our own file
             [sys.executable, "-I", "-S", str(_CHILD)],
@@ -222,18 +205,18 @@ def _ask_child(request: dict[str, object], name: str, timeout_s: float) -> dict[
         ) from error
     said = child.stderr.decode(errors="replace").strip()
     try:
-        answer: dict[str, object] = json.loads(child.stdout)
+        answer = json.loads(child.stdout)
     except ValueError as error:
+        words = f": {said[-2000:]}" if said else ""
         raise CompileError(
-            f"{name}: the compiler {_death(child.returncode)}"
-            + (f": {said[-2000:]}" if said else ""),
+            f"{name}: the compiler {_death(child.returncode)}{words}",
             log=said,
-            remedy="look for a malformed asm block: such crash the compiler instead of an error",
+            remedy="look for a malformed asm block: such can crash the compiler",
         ) from error
+    log = str(answer["log"])
     if not answer["ok"]:
-        log = str(answer["log"])
         raise CompileError(f"{name} does not compile:\n{log[:8000]}", log=log, remedy=_remedy(log))
-    return answer
+    return nvrtc_cache.Stored(base64.b64decode(answer["cubin"]), answer["lowered"], log)
 
 
 def _death(code: int) -> str:
@@ -251,141 +234,3 @@ def _remedy(log: str) -> str:
     if "gpu-architecture" in log:
         return f"this NVRTC ({version()}) compiles for: {', '.join(map(str, targets()))}"
     return "mend the source at the line named"
-
-
-# --- what the compiler said -------------------------------------------------------------------
-
-
-def _compilation(
-    cubin: bytes, lowered: dict[str, str], log: str, *, cached: bool = False
-) -> Compilation:
-    return Compilation(cubin, lowered, log, _functions(log, lowered), cached)
-
-
-def _functions(log: str, lowered: dict[str, str]) -> dict[str, Compiled]:
-    """Read ptxas -v: registers, spills and static shared memory of each function, and warnings."""
-    blocks: dict[str, list[str]] = {"": []}
-    current = ""
-    for line in log.splitlines():
-        entered = _ENTRY.search(line)
-        if entered:
-            current = entered.group(1)
-        blocks.setdefault(current, []).append(line)
-    return {
-        entry: _compiled(entry, "\n".join(blocks.get(symbol, ())), _warnings(log, symbol, blocks))
-        for entry, symbol in lowered.items()
-    }
-
-
-def _compiled(entry: str, text: str, warnings: tuple[str, ...]) -> Compiled:
-    registers, shared, spills = (rule.search(text) for rule in (_REGISTERS, _SHARED, _SPILLS))
-    return Compiled(
-        name=entry,
-        register_count=int(registers.group(1)) if registers else None,
-        spill_bytes=max(int(spills.group(1)), int(spills.group(2))) if spills else None,
-        shared_bytes=(int(shared.group(1)) if shared else 0) if registers else None,
-        warnings=warnings,
-    )
-
-
-def _warnings(log: str, symbol: str, blocks: dict[str, list[str]]) -> tuple[str, ...]:
-    """Return this function's warnings from ptxas, and those that name no function.
-
-    The front end's concern the source, and ptxas reports dropped instructions before it names the
-    first function: both are held against every one.
-    """
-    anyones, own = blocks[""], blocks.get(symbol, [])
-    found = []
-    for line in log.splitlines():
-        named = next((other for other in blocks if other and other in line), None)
-        concerns = named == symbol or (named is None and (line in anyones or line in own))
-        if "warning #" in line or (concerns and (_DROPPED.search(line) or "ptxas warning" in line)):
-            found.append(line.strip())
-    return tuple(dict.fromkeys(found))
-
-
-# --- the cache --------------------------------------------------------------------------------
-
-
-def _key(
-    source: str,
-    name: str,
-    entries: Iterable[str],
-    flags: Iterable[str],
-    include_dirs: tuple[Path, ...],
-) -> str:
-    digest = sha256()
-    for part in (version(), name, *entries, *flags, source, *_headers(source, include_dirs)):
-        encoded = part.encode()
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return digest.hexdigest()
-
-
-def _headers(source: str, include_dirs: tuple[Path, ...]) -> list[str]:
-    """Return the text of every header of ours that the source includes, directly or through others.
-
-    CUDA's own headers are not read: the compiler's version and their folder stand for them.
-    """
-    texts: dict[Path, str] = {}
-    waiting = [(source, include_dirs)]
-    while waiting:
-        text, folders = waiting.pop()
-        for included in _INCLUDE.findall(text):
-            for folder in folders:
-                path = (folder / included).resolve()
-                if path in texts or not path.is_file():
-                    continue
-                texts[path] = path.read_text(encoding="utf-8", errors="replace")
-                waiting.append((texts[path], (path.parent, *include_dirs)))
-    return [text for _, text in sorted(texts.items())]
-
-
-def _read(path: Path) -> Compilation | None:
-    """Return a cache entry, or None when there is none or it is damaged."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    header, separator, cubin = content.removeprefix(_MAGIC).partition(b"\n")
-    if not content.startswith(_MAGIC) or not separator:
-        return None
-    try:
-        facts = json.loads(header)
-        lowered = {str(entry): str(symbol) for entry, symbol in facts["lowered"].items()}
-        log = str(facts["log"])
-        if facts["sha256"] != sha256(cubin + log.encode()).hexdigest():
-            return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return _compilation(cubin, lowered, log, cached=True)
-
-
-_told: set[Path] = set()
-
-
-def _write(path: Path, compilation: Compilation) -> tuple[str, ...]:
-    """Write a cache entry whole or not at all; return a note, once a folder, when it can't."""
-    facts = {
-        "lowered": compilation.lowered,
-        "log": compilation.log,
-        "sha256": sha256(compilation.cubin + compilation.log.encode()).hexdigest(),
-    }
-    content = _MAGIC + json.dumps(facts).encode() + b"\n" + compilation.cubin
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(content)
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        if path.parent in _told:
-            return ()
-        _told.add(path.parent)
-        return (
-            f"compiled kernels are not kept: {path.parent}: {error.strerror or error} "
-            "(set SOLKIT_CACHE_DIR to a folder that can be written)",
-        )
-    return ()

@@ -63,7 +63,7 @@ def compile_request(request: dict[str, Any]) -> dict[str, Any]:
         )
         log = _bytes_of(nvrtc, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
         if code:
-            raise _Refused(nvrtc.nvrtcGetErrorString(code).decode())
+            return {"ok": False, "log": log or nvrtc.nvrtcGetErrorString(code).decode()}
         lowered = {}
         for entry in request["entries"]:
             symbol = ctypes.c_char_p()
