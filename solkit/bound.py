@@ -1,6 +1,5 @@
 """Roofs, and the least time a piece of work can take under one (DESIGN.md, section 2)."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
@@ -95,23 +94,17 @@ def _memory_s(work: Work, roof: Roof) -> float:
 
 
 def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
-    """Return the time one kind of stream needs for `traffic_bytes`: log-log between its points.
+    """Return the time one kind of stream needs for `traffic_bytes`: straight lines between points.
 
-    Below the smallest point its time is a floor; above the largest its bandwidth goes on. A point
-    slower than one with more bytes was disturbed: fewer bytes can't need more time.
+    A stream's time is a fixed part plus bytes over bandwidth, which a straight line meets exactly
+    (on logarithmic axes it would come out too long). Below the smallest point its time is a floor;
+    above the largest its bandwidth goes on.
     """
     ordered = sorted(points, key=lambda point: point.traffic_bytes)
-    least_s = list(accumulate((point.median_s for point in reversed(ordered)), min))[::-1]
     last = ordered[-1]
-    if traffic_bytes <= ordered[0].traffic_bytes:
-        return least_s[0]
     if traffic_bytes >= last.traffic_bytes:
         return last.median_s * traffic_bytes / last.traffic_bytes
-    curve = [
-        (math.log(point.traffic_bytes), math.log(time_s))
-        for point, time_s in zip(ordered, least_s, strict=True)
-    ]
-    return math.exp(_between(curve, math.log(traffic_bytes)))
+    return _between([(point.traffic_bytes, point.median_s) for point in ordered], traffic_bytes)
 
 
 def _between(curve: Sequence[tuple[float, float]], place: float) -> float:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 PLAIN_EVERY_S = 1.0  # a log of 10,000 lines helps nobody
-_NAME_MOST = 44
+_NAME_MOST = 60
+_BAR_COLUMNS = 32  # what the bar, the counts and the time take beside the words
 
 
 class Progress:
@@ -26,7 +27,6 @@ class Progress:
         self._total = total
         self._done = 0
         self._best = 0.0
-        self._best_case = ""
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._start_s = self._said_s = monotonic()
@@ -63,17 +63,16 @@ class Progress:
     def at(self, case: Case | None, stage: str) -> None:
         """Hear what is being worked on."""
         if self._bar is not None and self._task is not None and case is not None:
-            words = f"{_name(case)}: {line(stage)}{self._best_words()}"
-            self._bar.update(self._task, description=words)
+            room = self._bar.console.width - _BAR_COLUMNS - 2 * len(str(self._total))
+            words = f"{self._best_words()}{line(stage)} {_name(case)}"
+            self._bar.update(self._task, description=line(words, max(room, 8)))
 
     def finished(self, outcomes: Sequence[Outcome]) -> None:
         """Hear how a group ended."""
         self._done += len(outcomes)
         for outcome in outcomes:
             if isinstance(outcome, Measured):
-                score = outcome.bound.sol_s / outcome.median_s
-                if score > self._best:
-                    self._best, self._best_case = score, _name(outcome.case)
+                self._best = max(self._best, outcome.bound.sol_s / outcome.median_s)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
         elif outcomes:
@@ -86,11 +85,12 @@ class Progress:
         self._said_s = now_s
         left_s = (now_s - self._start_s) / max(self._done, 1) * (self._total - self._done)
         left = f", {units.duration(left_s)} left" if self._done < self._total else ""
-        place = f"[{self._done}/{self._total}{left}]"
-        say(f"{place} {_name(outcome.case)}: {_became(outcome)}{self._best_words()}")
+        best = f", best SOL {units.percent(self._best)}" if self._best else ""
+        place = f"[{self._done}/{self._total}{left}{best}]"
+        say(f"{place} {_name(outcome.case)}: {_became(outcome)}")
 
     def _best_words(self) -> str:
-        return f" (best {units.percent(self._best)}: {self._best_case})" if self._best else ""
+        return f"best {units.percent(self._best)}, " if self._best else ""
 
 
 def _name(case: Case) -> str:

@@ -121,11 +121,11 @@ class Operator:
     summary: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a declaration that can't work, naming what is wrong with it."""
-        problem = next(self._problems(), "")
-        if problem:
+        """Refuse a declaration that can't work, naming all that is wrong with it."""
+        problems = "; ".join(self._problems())
+        if problems:
             raise BadInput(
-                f"operator {self.name!r}: {problem}", remedy="see docs/write-a-kernel.md"
+                f"operator {self.name!r}: {problems}", remedy="see docs/write-a-kernel.md"
             )
 
     @property

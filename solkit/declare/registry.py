@@ -132,7 +132,7 @@ def load(path: Path) -> list[Operator | Kernel]:
 def _line_of(error: BaseException, path: Path) -> str:
     line, frame = None, error.__traceback__
     while frame is not None:
-        if frame.tb_frame.f_code.co_filename == str(path):
+        if Path(frame.tb_frame.f_code.co_filename) in (path, path.resolve(), path.absolute()):
             line = frame.tb_lineno
         frame = frame.tb_next
     return f" (line {line})" if line else ""

@@ -11,6 +11,7 @@ from solkit.model import Bound, CaseKey, Failed, Measured, Run, Skipped, Work
 from solkit.stats import spread
 
 RoofName = Literal["spec", "clock", "measured"]
+CEILING_ERROR_FRACTION = 0.02  # on an H200 a ceiling and the same kernel as a case agreed within 1 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _scored(
         sol_clock=None if invalid else sol_clock,
         sol_measured=None if invalid else sol_measured,
         above_published=gpu is not None and raw > 1 and not invalid,
-        above_measured=sol_measured is not None and sol_measured > 1 and not invalid,
+        above_measured=not invalid and _beats(sol_measured, median_s=median_s, high_s=high_s),
         invalid_reason=invalid,
         fusion_gain=unfused_s / limit.sol_s if unfused_s and limit.sol_s else None,
         unfused_sol_s=unfused_s,
@@ -140,6 +141,11 @@ def _measured_fraction(work: Work, measured: Roof | None, median_s: float) -> fl
     if measured is None or any(pipe not in measured.pipes_flop_per_s for pipe in work.flop):
         return None
     return bound(work, measured).sol_s / median_s
+
+
+def _beats(sol_measured: float | None, *, median_s: float, high_s: float) -> bool:
+    """Say whether even the slow end of the interval lies above the ceilings' own error."""
+    return sol_measured is not None and sol_measured * median_s / high_s > 1 + CEILING_ERROR_FRACTION
 
 
 def _unfused_s(outcome: Measured, roof: Roof | None) -> float | None:

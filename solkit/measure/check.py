@@ -155,7 +155,9 @@ def _choose(operator: Operator, case: Case, seed: int) -> dict[str, Array | None
                 if extent < 10**7
                 else (rng.integers(0, extent, size=most))
             )
-            index[axis] = np.unique(np.concatenate([ends, inner]))
+            # Not np.unique: 0.9 s for a million indices, where sorting takes 0.01 s.
+            both = np.sort(np.concatenate([ends, inner]))
+            index[axis] = both[np.diff(both, prepend=-1) > 0]
     return index
 
 

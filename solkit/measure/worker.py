@@ -171,8 +171,9 @@ def serve(source: BinaryIO, out: BinaryIO) -> None:
                 }
             )
         except Exception as error:  # noqa: BLE001  # the border to authors' code: said to the parent, never swallowed
-            wrong = BadInput(f"{type(error).__name__}: {error}")
-            worker.say({"error": {"message": wrong.message, "remedy": "", "exit": wrong.exit_code}})
+            message, remedy = f"{type(error).__name__}: {error}", "run the case alone with --debug"
+            said = {"message": message, "remedy": remedy, "exit": BadInput.exit_code}
+            worker.say({"error": said})
 
 
 def main() -> None:

@@ -117,7 +117,9 @@ READINGS: dict[str, Reading] = {
         max_clock_hz=1965e6,
         l2_bytes=132644864,
     ),
-    "2941": Reading(sm_count=152, dram_mib_count=189471, max_clock_hz=2062e6),
+    "2941": Reading(
+        sm_count=152, dram_mib_count=189471, memory_clock_hz=3996e6, max_clock_hz=2062e6
+    ),
     "2B85": Reading(sm_count=170, bus_bits=512, memory_clock_hz=14001e6, l2_bytes=100663296),
 }
 

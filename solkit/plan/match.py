@@ -83,7 +83,14 @@ def _identify(facts: DeviceFacts, specs: Mapping[str, Gpu]) -> Gpu | None:
     card = by_name[0]
     if card.pci_ids and chip:
         raise _disagreement(card, facts)
-    # Without a PCI id, a name may cover several modules (Orin): another size is another card.
+    # Without a PCI id a name may cover several modules (every Orin is called alike): the SM count
+    # tells which, and another size is another card.
+    if facts.sm_count is None:
+        raise NoDevice(
+            f"{facts.name} may be {card.id}, but the driver gives neither a PCI id nor an SM count",
+            remedy="boards of that name differ in size: add a spec file with the board's own name"
+            " (docs/add-a-gpu.md), or update the driver",
+        )
     return card if _fits(card, facts) else None
 
 

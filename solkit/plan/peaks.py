@@ -90,8 +90,8 @@ def _clock(gpu: Gpu, name: str, pipe: Pipe) -> Problem:
         return (
             "tensor-clock",
             (
-                f"{pipe.clock_hz / 1e6:.0f} MHz is the card's highest clock; its tensor peak is quoted"
-                " at a lower one"
+                f"{pipe.clock_hz / 1e6:.0f} MHz is the card's highest clock;"
+                " its tensor peak is quoted at a lower one"
             ),
             "use the clock behind the data sheet's tensor peak: peak / (SMs x rate)",
         )

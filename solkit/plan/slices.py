@@ -10,6 +10,7 @@ from solkit.gpu import DeviceFacts, Gpu
 
 _PROFILE = re.compile(r"(?:MIG )?(?:(\d)c\.)?(\d+g\.\d+gb)(?:[+-].*)?")
 _EIGHTH = 8  # memory comes in eighths of the card (A30: quarters)
+_WHOLE_FRACTION = 0.95  # CUDA and NVML differ by up to 1.4 % on a whole card
 
 
 def mig_slice(card: Gpu, facts: DeviceFacts) -> tuple[Gpu, str]:
@@ -24,9 +25,12 @@ def mig_slice(card: Gpu, facts: DeviceFacts) -> tuple[Gpu, str]:
     known = card.mig.get(profile)
     sm_count = _sm_count(card, facts, profile, int(match[1]) if match and match[1] else None)
     fraction = known.dram_slice_fraction if known else None
-    if fraction is None and facts.dram_bytes and facts.dram_bytes < 0.95 * card.dram_bytes:
+    # The parent's handle reports the whole memory; only the instance's own says how much it has.
+    seen = facts.dram_bytes or card.dram_bytes
+    seen_bytes = seen if seen < _WHOLE_FRACTION * card.dram_bytes else None
+    if fraction is None and seen_bytes:
         # A slice reports a little less than its share, and the share is a whole number of eighths.
-        fraction = math.ceil(facts.dram_bytes / card.dram_bytes * _EIGHTH) / _EIGHTH
+        fraction = math.ceil(seen_bytes / card.dram_bytes * _EIGHTH) / _EIGHTH
     if sm_count is None or fraction is None:
         raise NoDevice(
             f"{card.id}.toml has no MIG profile {profile!r} (it has"
@@ -36,7 +40,8 @@ def mig_slice(card: Gpu, facts: DeviceFacts) -> tuple[Gpu, str]:
         )
     share = sm_count / card.sm_count
     pin = card.dram_pin_bytes_per_s
-    memory = (known.dram_bytes if known else None) or round(card.dram_bytes * fraction)
+    stated_bytes = known.dram_bytes if known else None
+    memory = seen_bytes or stated_bytes or round(card.dram_bytes * fraction)
     gpu = replace(
         card,
         sm_count=sm_count,

@@ -191,7 +191,7 @@ def _point(row: int, item: Scored, name: str) -> Point:
         name=name,
         scored=item,
         at=(max(1, item.outcome.work.traffic_bytes), 100 * item.raw_fraction),
-        span=(100 * item.bound.sol_s / item.high_s, 100 * item.bound.sol_s / item.low_s),
+        span=marks.interval(item, 100 * item.bound.sol_s),
     )
 
 

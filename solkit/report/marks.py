@@ -127,6 +127,11 @@ def kind_of(item: Scored) -> Kind:
     return "compute" if item.bound.limiter.startswith("compute") else "memory"
 
 
+def interval(item: Scored, amount: float) -> Place:
+    """Return amount over time at both ends of the time's interval; a timer may have read 0."""
+    return amount / (item.high_s or item.median_s), amount / (item.low_s or item.median_s)
+
+
 def tip_of(item: Scored) -> str:
     """Return the words that name a mark in full."""
     said = (

@@ -47,6 +47,7 @@ _FEW, _SOME = (
     2,
     4,
 )  # so many cards show all of them, or the matrix pipe and fp32; more, the matrix pipe
+CARDS_MOST = 12  # labels of more ceilings would leave the picture
 _MARKS_MOST = 240
 _PICTURE_PX = 420.0
 
@@ -66,7 +67,8 @@ def draw(
     """Write a roofline as SVG or PNG, by the suffix of `path`.
 
     gpus: cards to draw; without any, the device of `run`. judged: the points, scored from `run`.
-    Raises BadInput on another suffix, with nothing to draw, or where the file can't be written.
+    Raises BadInput on another suffix, with nothing to draw, with more cards than a picture can
+    tell apart, or where the file can't be written.
     """
     suffix = path.suffix.lower()
     if suffix not in {".svg", ".png"}:
@@ -97,6 +99,11 @@ def roofline_figure(
 ) -> Picture:
     """Return the figure for `draw`. Call inside `plotting.look()`."""
     scored = {row: item for row, item in enumerate(judged) if isinstance(item, Scored)}
+    if len(gpus) > CARDS_MOST:
+        raise BadInput(
+            f"{len(gpus)} cards don't fit one picture, {CARDS_MOST} do",
+            remedy="name fewer cards with --gpu",
+        )
     panels = panels_of(scored, run.gpu if run else None, whose=True)[:PANELS_MOST]
     if panels and run is not None:
         return _with_points(panels, scored, gpus, run)
@@ -118,7 +125,9 @@ def compared_pipes(gpu: Gpu, card_count: int) -> list[str]:
     wanted = ["fp8_tensor", matrix, "tf32_tensor", "fp32"]
     if card_count > _FEW:
         wanted = [matrix, "fp32"] if card_count <= _SOME else [matrix]
-    return [pipe for pipe in wanted if pipe in gpu.pipes] or list(gpu.pipes)[:1]
+    fastest = sorted(gpu.pipes, key=lambda pipe: -gpu.pipes[pipe].flop_per_s)
+    spare = ["fp32"] if "fp32" in gpu.pipes else fastest[:1]
+    return [pipe for pipe in wanted if pipe in gpu.pipes] or spare
 
 
 def _card_lines(cards: Sequence[Gpu]) -> list[RoofLine]:

@@ -116,7 +116,7 @@ def _point(row: int, item: Scored, name: str, *, whose: bool) -> Point:
         name=clean(name),
         scored=item,
         at=(flop / item.outcome.work.traffic_bytes, flop / item.median_s),
-        span=(flop / item.high_s, flop / item.low_s),
+        span=marks.interval(item, flop),
     )
 
 

@@ -22,6 +22,8 @@ LINE_STYLES: dict[RoofKind, Any] = {"spec": "-", "clock": (0, (5, 2)), "measured
 LABEL_SIZE = 9.5
 _LABEL_STEP_PX = 13.0
 _RIDGES_MOST = 4
+_RIDGE_STEP_PX = 26.0
+_SLOPES_MOST = 4  # more bandwidths stand in the legend alone
 _NEAR_RATIO = 1.6  # slopes closer than this have no room for a text between them
 _SAME_FRACTION = 0.005  # bandwidths this close share one label
 
@@ -196,6 +198,8 @@ def _label_slopes(axes: "Axes", lines: Sequence[RoofLine]) -> list[Box]:
                 shared[-1][1].append(word)
         else:
             shared.append((line.dram_bytes_per_s, [word], line.colour))
+    if len(shared) > _SLOPES_MOST:
+        return boxes
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     for index, (rate, words, colour) in enumerate(shared[:2]):
@@ -251,7 +255,12 @@ def _mark_ridges(axes: "Axes", lines: Sequence[RoofLine]) -> None:
             and line.colour == lines[0].colour
         ):
             ridges[ridge] = line
+    named_x = -math.inf
     for index, (ridge, line) in enumerate(sorted(ridges.items())[:_RIDGES_MOST]):
+        place_x = float(axes.transData.transform((ridge, bottom))[0])
+        if place_x - named_x < _RIDGE_STEP_PX:
+            continue  # its number would cover that of the ridge before it
+        named_x = place_x
         dots = (0, (2, 3))
         axes.plot(
             [ridge, ridge],

@@ -49,7 +49,7 @@ _ATTRIBUTES = frozenset(
     ]
 )
 _FONT = re.compile(
-    r"^(?:(?P<words>.*?)\s+)?(?P<size>[\d.]+(?:px|pt|em)?)(?:/\S+)?\s+(?P<family>.+)$"
+    r"^(?:(?P<words>.*?)\s+)?(?P<size>[\d.]+(?:px|pt|em))(?:/\S+)?\s+(?P<family>.+)$"
 )
 _AUTOMATIC_ID = re.compile(
     r"^[A-Za-z0-9]+_\d+$"

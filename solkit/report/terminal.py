@@ -17,6 +17,7 @@ from solkit.report.roofmap import ESTIMATED, charted_flop, series_of
 from solkit.report.roofs import RoofLine, card_name
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CARDS_MOST = 8
 _SEVERAL, _INVALID = "*", "!"
 _COLOURS = (34, 31, 32, 35, 36, 33)
 _DOTS = (
@@ -92,8 +93,14 @@ def draw(
     """Return a roofline as text, at most `width` columns wide and about `height` lines high.
 
     gpus: cards to draw; without any, the device of `run`. judged: the points. color: ANSI colours.
-    unicode: braille dots for the roofs, else plain ASCII. Raises BadInput with nothing to draw.
+    unicode: braille dots for the roofs, else plain ASCII.
+    Raises BadInput with nothing to draw, or with more cards than a terminal can tell apart.
     """
+    if len(gpus) > _CARDS_MOST:
+        raise BadInput(
+            f"{len(gpus)} cards don't fit a terminal, {_CARDS_MOST} do",
+            remedy="name fewer cards with --gpu, or draw a picture with -o roofline.svg",
+        )
     dots = _points(judged)
     lines = _lines(gpus, run, _pipes(judged))
     if not lines:

@@ -145,7 +145,7 @@ def a_run(
 
 
 def cases(kernel: str = "solkit") -> list[Case]:
-    """Return 70 cases: a copy, three row-wise operators, and a GEMM over four decades of intensity."""
+    """Return 70 cases: a copy, three row-wise operators, a GEMM over decades of intensity."""
     found = [
         Case("copy", kernel, {"elements": 4**power}, dtype)
         for power in range(8, 15)

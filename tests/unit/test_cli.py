@@ -54,7 +54,7 @@ def test_a_run_ends_with_the_path_of_its_report(cpu_run: tuple[Path, Done]) -> N
     at, done = cpu_run
     assert 0 == done.returncode, done.stderr
     report = Path(done.stdout.splitlines()[-1])
-    assert (at / report).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (at / report).read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     assert (at / "solkit-out" / "latest").resolve() == (at / report).parent.resolve()
     run = record.read((at / report).parent / "run.jsonl")
     assert ("complete", 4, 0) == (run.ended, run.planned_count, run.seed)
@@ -289,7 +289,7 @@ def test_debug_shows_where_an_error_came_from(tmp_path: Path) -> None:
     "words", [["list"], ["gpus"], ["gpus", "list"], ["gpus", "show", "h200_sxm"]]
 )
 def test_json_is_one_document_and_nothing_else(tmp_path: Path, words: list[str]) -> None:
-    """stdout parses whole."""
+    """What stands on stdout parses whole."""
     done = solkit(*words, "--json", at=tmp_path)
     assert 0 == done.returncode
     assert isinstance(json.loads(done.stdout), dict)

@@ -545,3 +545,15 @@ def test_the_documentation_names_every_rule() -> None:
     rules_in_code = set(re.findall(r'^ +"([a-z]+(?:-[a-z0-9]+)+)",$', source, re.MULTILINE))
     assert len(rules_in_code) > 15
     assert set() == {rule for rule in rules_in_code if f"`{rule}`" not in page}
+
+
+def test_a_pin_rate_is_given_wherever_clock_and_bus_are() -> None:
+    """Bus and clock without the pin rate is half an answer; without all three there is no check."""
+    h200 = SPECS["h200_sxm"]
+    assert "pin-rate" in rules(replace(h200, dram_pin_bytes_per_s=None))
+    fields = ("dram_pin_bytes_per_s", "memory_clock_hz", "bus_bits")
+    sources = {key: source for key, source in h200.sources.items() if key not in fields}
+    nothing = replace(
+        h200, dram_pin_bytes_per_s=None, memory_clock_hz=None, bus_bits=None, sources=sources
+    )
+    assert {"as-read"} == rules(nothing)

@@ -5,6 +5,8 @@ from datetime import date
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from solkit.bound import hard_roof, spec_roof
 from solkit.errors import NoDevice
@@ -236,6 +238,67 @@ def test_an_unlisted_slice_is_taken_from_the_device_or_refused() -> None:
         match(replace(H200, mig_profile="5g.100gb"), SPECS)
 
 
+def test_a_slice_has_the_memory_that_its_own_handle_reports() -> None:
+    """The instance's own figure wins over the table; the parent's is not the slice's."""
+    own = match(replace(H200, mig_profile="1g.18gb", dram_bytes=16_000 * MIB), SPECS).gpu
+    assert own.dram_bytes == 16_000 * MIB
+    parent = match(replace(H200, mig_profile="1g.18gb"), SPECS).gpu
+    assert parent.dram_bytes == 16384 * MIB
+
+
+def test_a_compute_instance_of_a_card_without_1g_slices_is_refused() -> None:
+    """Nothing says how many SMs a compute slice has there, so nothing is guessed."""
+    specs = SPECS | {
+        "h200_sxm": replace(SPECS["h200_sxm"], mig={"3g.71gb": SPECS["h200_sxm"].mig["3g.71gb"]})
+    }
+    with pytest.raises(NoDevice):
+        match(replace(H200, mig_profile="1c.3g.71gb"), specs)
+
+
+NAMES = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from([gpu.name for gpu in SPECS.values()]),
+    st.sampled_from(["GRID T4-16Q", "NVIDIA Graphics Device"]),
+)
+PCI = st.one_of(
+    st.text(max_size=10),
+    st.sampled_from([f"{pci[:4]}10DE" for gpu in SPECS.values() for pci in gpu.pci_ids]),
+)
+COUNTS = st.one_of(st.none(), st.integers(1, 10**13))
+HZ = st.one_of(st.none(), st.floats(1e6, 1e11))
+FACTS = st.builds(
+    DeviceFacts,
+    kind=st.just("cuda"),
+    name=NAMES,
+    pci_device_id=PCI,
+    sm_count=COUNTS,
+    dram_bytes=COUNTS,
+    bus_bits=COUNTS,
+    memory_clock_hz=HZ,
+    max_clock_hz=HZ,
+    mig_profile=st.one_of(
+        st.just(""), st.text(max_size=12), st.sampled_from(["1g.18gb", "1c.3g.71gb"])
+    ),
+    compute_capability=st.sampled_from(["", "7.5", "9.0", "99.9"]),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(facts=FACTS)
+def test_any_facts_give_a_card_or_no_device(facts: DeviceFacts) -> None:
+    """Whatever a driver says, the answer is a card with a bandwidth, or words and a remedy."""
+    try:
+        gpu = match(facts, SPECS).gpu
+    except NoDevice as error:
+        remedy = error.remedy
+    else:
+        remedy = "none needed"
+        assert gpu.dram_bytes_per_s > 0
+        assert gpu.sm_count > 0
+        assert all(pipe.flop_per_s > 0 for pipe in gpu.pipes.values())
+    assert remedy
+
+
 def test_a_power_limit_below_the_default_is_told() -> None:
     """A capped card is slower for a reason that the report should name."""
     found = match(replace(H200, power_limit_w=450.0), SPECS)
@@ -285,3 +348,5 @@ def test_jetson_is_found_by_name_and_sm_count() -> None:
     assert match(agx, SPECS).gpu.id == "jetson_agx_orin_64gb"
     with pytest.raises(NoDevice, match="has no spec file"):
         match(nano, SPECS)
+    with pytest.raises(NoDevice, match="may be jetson_agx_orin_64gb"):
+        match(replace(agx, sm_count=None), SPECS)

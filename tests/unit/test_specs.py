@@ -117,8 +117,8 @@ def test_unknown_pipes_are_left_out_and_absent_ones_are_listed() -> None:
     assert "bf16_tensor" not in SPECS["gb10"].absent_pipes
 
 
-def test_loading_every_file_is_quick() -> None:
-    """Thirty files parse without pydantic being imported at start-up."""
+def test_importing_the_module_does_not_load_pydantic() -> None:
+    """It costs 0.1 s, and commands that read no spec file should not pay it."""
     code = "import sys, solkit.plan.specs; print('pydantic' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
@@ -420,3 +420,30 @@ def test_a_mutated_file_loads_or_is_refused_with_words(
             owner[key + "x"] = old
 
     loads_or_refuses(mutate(change, path))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a = " + "[" * 40_000, "nested too deeply"),
+     ("sm_count = 0x" + "f" * 9000, "beyond any range"),
+     ("sm_count = " + "9" * 5000, "not TOML")],
+)  # fmt: skip
+def test_texts_made_to_break_a_parser_are_refused(text: str, said: str) -> None:
+    """Deep nesting and endless integers are told in a short message."""
+    error = refusal(text)
+    assert said in error.message
+    assert len(error.message) < 300
+
+
+def test_a_card_without_pipes_is_refused() -> None:
+    """A card that can do nothing is a file cut short."""
+    table = tomllib.loads(GOOD) | {"pipes": {}}
+    text = "\n".join(f"{json.dumps(key)} = {toml(value)}" for key, value in table.items())
+    assert "pipes is empty" in refusal(text).message
+
+
+def test_an_id_is_lower_case() -> None:
+    """The id is a file name and an argument: letters, digits, underscores."""
+    text = edited('id = "h200_sxm"', 'id = "H200-SXM"')
+    with pytest.raises(BadInput, match="not lower-case letters"):
+        parse_spec(text, where="H200-SXM.toml", stem="H200-SXM")

@@ -1,0 +1,336 @@
+"""The report's figures: complete, named, linked, the same every time, safe with any name."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import charted_runs as runs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solkit.judge.score import Scored, score
+from solkit.model import Case, Failed, Measured, Run
+from solkit.report import charts, marks
+from solkit.report.charts import OperatorCharts
+from solkit.report.plotting import brief, clean, log_ticks
+
+HOSTILE = '<script>alert(1)</script>\x1b[31m\x00 "&$\\frac{$' + "x" * 10_000
+
+
+@cache
+def big() -> tuple[dict[str, OperatorCharts], str, str]:
+    """Draw the big run once for all tests."""
+    run = runs.big_run()
+    judged = score(run)
+    return charts.operator_charts(judged, run), *charts.overview(judged, run)
+
+
+def drawn(run: Run) -> tuple[dict[str, OperatorCharts], str]:
+    judged = score(run)
+    return charts.operator_charts(judged, run), charts.overview(judged, run)[0]
+
+
+def svgs(found: dict[str, OperatorCharts], strip: str) -> list[str]:
+    every = [text for chart in found.values() for text in (chart.sol_svg, chart.roofline_svg)]
+    return [text for text in [strip, *every] if text]
+
+
+def texts(svg: str) -> list[str]:
+    root = ET.fromstring(svg)  # noqa: S314  # our own text
+    return [element.text or "" for element in root.iter() if element.tag.endswith("text")]
+
+
+def test_each_operator_has_its_charts_in_the_order_of_the_run() -> None:
+    """What was measured first comes first."""
+    found, _, _ = big()
+    assert ["copy", "add_rmsnorm", "softmax", "swiglu", "matmul_add"] == list(found)
+
+
+def test_no_chart_needs_a_style_a_script_or_the_network() -> None:
+    """A strict content policy and a machine without network show the same picture."""
+    found, strip, _ = big()
+    for text in svgs(found, strip):
+        assert "style=" not in text
+        assert "<style" not in text
+        assert "<script" not in text
+        assert "target=" not in text
+        assert set(re.findall(r'https?://[^"\s<]*', text)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_ids_are_unique_over_all_charts_of_a_page() -> None:
+    """Charts share a page: no shape of one may be found under the id of another."""
+    found, strip, _ = big()
+    ids = re.findall(r'\bid="([^"]+)"', "".join(svgs(found, strip)))
+    assert len(set(ids)) == len(ids)
+
+
+def test_marks_link_to_rows_that_exist() -> None:
+    """Every link of a mark leads to a case of the run."""
+    found, strip, _ = big()
+    rows = len(runs.big_run().outcomes)
+    links = re.findall(r'href="#r(\d+)"', "".join(svgs(found, strip)))
+    assert links
+    assert max(int(link) for link in links) < rows
+
+
+def test_an_invalid_case_stands_above_100_and_is_named() -> None:
+    """A number faster than light is neither clipped nor hidden: it has its mark and the word."""
+    run = runs.big_run()
+    judged = score(run)
+    (invalid,) = [item for item in judged if isinstance(item, Scored) and item.status == "invalid"]
+    text = big()[0]["softmax"].sol_svg
+    assert invalid.raw_fraction > 1.3
+    assert "INVALID rows=65536" in texts(text)
+    heights = {word: float(y) for y, word in _tick_heights(text)}
+    mark = _mark_height(text, judged.index(invalid))
+    assert mark < heights["100"]  # y grows downwards
+
+
+def _tick_heights(svg: str) -> list[tuple[str, str]]:
+    return [
+        (match[1], match[2])
+        for match in re.finditer(r'<text[^>]*\by="([\d.]+)"[^>]*>(\d+)</text>', svg)
+    ]
+
+
+def _mark_height(svg: str, row: int) -> float:
+    match = re.search(rf'href="#r{row}">(?:<title>[^<]*</title>)?<use[^>]*\by="([\d.]+)"', svg)
+    assert match is not None
+    return float(match[1])
+
+
+def test_few_marks_carry_their_shapes_and_more_their_rows() -> None:
+    """Each point has a name: beside it, or in the row whose number it carries."""
+    found, _, _ = big()
+    assert "rows=256" in texts(found["swiglu"].sol_svg)
+    assert {str(row) for row in range(14)} <= set(texts(found["copy"].sol_svg))
+
+
+def test_an_operator_without_flop_has_no_roofline_and_says_so() -> None:
+    """A copy has no place on a map of intensity."""
+    copy = big()[0]["copy"]
+    assert copy.roofline_svg == ""
+    assert "14 cases not on the roofline, no FLOP is counted" in copy.not_placed[0]
+    assert "copy counts no FLOP" in copy.rule
+
+
+def test_failed_and_skipped_cases_are_named_as_not_placed() -> None:
+    """Nothing is dropped silently."""
+    found, _, _ = big()
+    assert any(
+        "failed at check: softmax/solkit rows=3" in text for text in found["softmax"].not_placed
+    )
+    assert any("skipped (not a multiple of 8)" in text for text in found["copy"].not_placed)
+
+
+def test_roofs_are_labelled_with_number_and_unit() -> None:
+    """A line without a number is decoration."""
+    labels = texts(big()[0]["matmul_add"].roofline_svg)
+    assert "spec 989 TFLOP/s" in labels
+    assert "at 1755 MHz 949 TFLOP/s" in labels
+    assert "measured 802 TFLOP/s" in labels
+    assert "DRAM 4.8 TB/s (spec, clock)" in labels
+    assert "ridge 206 FLOP/B" in labels
+
+
+def test_estimated_work_says_so_on_the_axis() -> None:
+    """An operator without exact FLOP stands on the map by an estimate, never silently."""
+    labels = texts(big()[0]["swiglu"].roofline_svg)
+    assert "arithmetic intensity, estimated fp32 FLOP per byte" in labels
+
+
+def test_bf16_points_never_stand_under_an_fp32_roof() -> None:
+    """Each kind of pipe has its own panel."""
+    labels = texts(big()[0]["matmul_add"].roofline_svg)
+    assert "bf16 tensor pipe, dense" in labels
+    assert "fp32 pipe, dense" in labels
+
+
+def test_the_alt_text_carries_the_result() -> None:
+    """Who can't see the chart reads the median and both ends."""
+    alt = big()[0]["swiglu"].sol_alt
+    assert alt.startswith("swiglu, 8 cases: median 22.4 % of SOL, from 0.2 % (swiglu/solkit rows=1")
+    assert "1 case is INVALID" in big()[0]["softmax"].sol_alt
+
+
+def test_the_overview_has_a_line_for_each_operator_and_dtype() -> None:
+    """One look tells where time is lost, and what went wrong."""
+    _, strip, alt = big()
+    labels = texts(strip)
+    assert {"copy fp32", "copy bf16", "matmul_add bf16", "softmax bf16"} <= set(labels)
+    assert "median 17.0 % of 8, 1 INVALID, 1 failed" in labels
+    assert alt.startswith("Median SOL by operator and dtype, lowest first: softmax bf16 17.0 %")
+
+
+def test_a_run_on_a_processor_is_drawn_under_its_measured_roof() -> None:
+    """Without a spec file the ceilings of the device itself are the only roof."""
+    found, _ = drawn(runs.cpu_run())
+    labels = texts(found["matmul_add"].roofline_svg)
+    assert "measured 51.2 TFLOP/s" in labels
+    assert not any("spec" in label for label in labels)
+    assert "SOL, % of the measured roof" in texts(found["copy"].sol_svg)
+
+
+def test_an_empty_run_has_no_charts() -> None:
+    """Nothing to draw is no error."""
+    assert ({}, "") == drawn(runs.a_run((), gpu=runs.card()))
+
+
+def test_a_run_in_which_all_failed_says_so_in_its_overview() -> None:
+    """The strip plot shows the lines without a score."""
+    cases = [Case("softmax", "solkit", {"rows": rows, "cols": 8}, "bf16") for rows in (1, 2)]
+    run = runs.a_run(tuple(Failed(case, "compile", "no") for case in cases), gpu=runs.card())
+    found, strip = drawn(run)
+    assert found["softmax"].sol_svg == ""
+    assert found["softmax"].rule == "nothing was measured"
+    assert "no score, 2 failed" in texts(strip)
+
+
+def test_one_case_is_enough() -> None:
+    """A single point gets axes of a decade and its full shape."""
+    case = Case("matmul_add", "solkit", {"M": 8192, "N": 2560, "K": 2560}, "bf16")
+    found, _ = drawn(runs.a_run((runs.measured(case, 0.7, gpu=runs.card()),), gpu=runs.card()))
+    assert "M=8192 N=2560 K=2560" in texts(found["matmul_add"].sol_svg)
+
+
+def test_hostile_names_are_text_and_short() -> None:
+    """HTML, control characters, TeX and ten thousand letters are names like any other."""
+    one = runs.measured(Case("softmax", "solkit", {"rows": 64, "cols": 512}, "bf16"), 0.5)
+    case = Case(HOSTILE, "_attn$" + HOSTILE, {"ro<b>ws": 64}, "bf16", {"漢字": "<i>" + "y" * 300})
+    found, strip = drawn(runs.a_run((replace(one, case=case),)))
+    page = "".join(svgs(found, strip))
+    assert "<script>" not in page
+    assert "\x1b" not in page
+    assert len(page) < 60_000
+    assert any("_attn$<script>" in label for label in texts(strip))
+
+
+@settings(max_examples=15, deadline=None)
+@given(name=st.text(min_size=1, max_size=40), value=st.text(max_size=40))
+def test_any_name_is_drawn_as_wellformed_svg(name: str, value: str) -> None:
+    """No text that a declaration can hold breaks a chart."""
+    one = runs.measured(Case("softmax", "solkit", {"rows": 64, "cols": 512}, "bf16"), 0.5)
+    case = Case(name, name, {name: 64}, "bf16", {"way": value})
+    for text in svgs(*drawn(runs.a_run((replace(one, case=case),)))):
+        ET.fromstring(text)  # noqa: S314  # our own text
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Hash seeds, time zones and locales leave no trace."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_charts as t; "
+        "found, strip, alt = t.big(); print(''.join(t.svgs(found, strip)), alt)"
+    )
+    outputs = []
+    for seed, zone, locale in (("0", "UTC", "C.UTF-8"), ("4711", "Asia/Tokyo", "C")):
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "TZ": zone,
+            "LC_ALL": locale,
+            "PYTHONUTF8": "1",
+            "MPLCONFIGDIR": str(tmp_path),
+        }
+        command = [sys.executable, "-c", program, str(Path(__file__).parent)]
+        outputs.append(subprocess.check_output(command, env=environment))
+    assert len(outputs[0]) > 50_000
+    assert outputs[0] == outputs[1]
+
+
+def test_a_users_matplotlibrc_changes_nothing() -> None:
+    """A picture looks like ours everywhere."""
+    import matplotlib as mpl  # noqa: PLC0415  # only this test changes its settings
+
+    run = runs.cpu_run()
+    before = svgs(*drawn(run))
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.fonttype": "path"}):
+        assert before == svgs(*drawn(run))
+
+
+@pytest.mark.slow
+def test_ten_thousand_cases_stay_small_and_quick() -> None:
+    """Cases that share a place share a mark: a report of any run can be opened."""
+    gpu = runs.card()
+    outcomes: list[Measured] = []
+    for index in range(10_000):
+        kernel, dtype = ("solkit", "torch", "triton")[index % 3], ("bf16", "fp32")[index % 2]
+        if index % 5:
+            shape = {"rows": 1 + (index * 7919) % 100_000, "cols": 8 * (1 + index % 900)}
+            case = Case(("softmax", "swiglu")[index % 2], kernel, shape, dtype)
+        else:
+            shape = {"M": 1 + (index * 31) % 9000, "N": 64 * (1 + index % 90), "K": 2048}
+            case = Case("matmul_add", kernel, shape, dtype)
+        outcomes.append(runs.measured(case, 0.3 + index % 60 / 100, gpu=gpu))
+    run = runs.a_run(tuple(outcomes), gpu=gpu)
+    judged = score(run)
+    started = time.process_time()
+    found = charts.operator_charts(judged, run)
+    strip, _ = charts.overview(judged, run)
+    assert time.process_time() - started < 12  # 3 s alone; machines that run tests are busy
+    assert sum(len(text) for text in svgs(found, strip)) < 1_500_000
+    assert "cases that share a place share one" in found["softmax"].rule
+
+
+def test_short_names_hold_what_differs() -> None:
+    """Within a chart, the axes that never change need no ink."""
+    cases = [Case("a", "k", {"rows": rows, "cols": 8}, "bf16", {"way": "x"}) for rows in (1, 2)]
+    assert ["rows=1", "rows=2"] == marks.short_names(cases)
+    assert ["rows=1 cols=8 way=x"] == marks.short_names(cases[:1])
+
+
+def test_clusters_never_mix_series_and_leave_nobody_out() -> None:
+    """A mark of several cases is of one kernel, one dtype and one verdict."""
+    judged = score(runs.big_run())
+    points = [
+        marks.Point(
+            row=row,
+            series=marks.Series(item.outcome.case.kernel, item.outcome.case.dtype),
+            kind=marks.kind_of(item),
+            name=str(row),
+            scored=item,
+            at=(1.0, 1.0),
+            span=(1.0, 1.0),
+        )
+        for row, item in enumerate(judged)
+        if isinstance(item, Scored)
+    ]
+    clusters = marks.cluster(points, [(5.0, 5.0)] * len(points), most=10)
+    assert sorted(point.row for point in points) == sorted(
+        point.row for cluster in clusters for point in cluster.points
+    )
+    for cluster in clusters:
+        assert 1 == len({(point.series, point.kind) for point in cluster.points})
+
+
+@given(
+    low=st.floats(1e-6, 1e12),
+    decades=st.floats(0.5, 20),
+    most=st.integers(3, 9),
+)
+def test_log_ticks_lie_inside_and_are_few(low: float, decades: float, most: int) -> None:
+    """Ticks never crowd an axis."""
+    high = low * 10**decades
+    ticks = log_ticks(low, high, most=most)
+    assert all(low <= tick <= high for tick in ticks)
+    assert len(ticks) <= most + 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1.00 MB", "1 MB"), ("4.80 TB/s", "4.8 TB/s"), ("60.0 MiB", "60 MiB"), ("100 kB", "100 kB")],
+)
+def test_idle_zeros_are_dropped(text: str, expected: str) -> None:
+    """A tick is read at a glance."""
+    assert expected == brief(text)
+
+
+def test_a_name_is_cut_to_its_room() -> None:
+    """A label has the place of a label."""
+    assert "a" * 39 + "…" == clean("a" * 100)
