@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from solkit.gpu import Gpu
 from solkit.model import Bound, Ceilings, DramCeiling, Work

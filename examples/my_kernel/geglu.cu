@@ -10,9 +10,8 @@ using namespace solkit;
 // The parameters: a pointer for each argument, then a long long for each axis, in the order in
 // which the declaration names them.
 template <typename T, int BLOCK, int VEC>
-__global__ void __launch_bounds__(BLOCK)
-geglu(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y, long long rows,
-      long long cols) {
+__global__ void __launch_bounds__(BLOCK) geglu(const T* __restrict__ gate, const T* __restrict__ up,
+                                               T* __restrict__ y, long long rows, long long cols) {
   const long long i = (static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x) * VEC;
   if (i >= rows * cols) return;
   const Vec<T, VEC> from_gate = load_stream<T, VEC>(gate + i);

@@ -44,8 +44,9 @@ __device__ __forceinline__ Vec<T, VEC> scaled(Vec<T, VEC> h, Vec<T, VEC> weight,
 
 template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS>
 __global__ void __launch_bounds__(ROW_THREADS* ROWS)
-add_rmsnorm(const T* __restrict__ x, const T* __restrict__ residual, const T* __restrict__ weight,
-            T* __restrict__ y, T* __restrict__ h, long long rows, long long cols, float epsilon) {
+    add_rmsnorm(const T* __restrict__ x, const T* __restrict__ residual,
+                const T* __restrict__ weight, T* __restrict__ y, T* __restrict__ h, long long rows,
+                long long cols, float epsilon) {
   static_assert(ROWS == 1 || ROW_THREADS == 32, "several rows a block: one warp each");
   const int lane = threadIdx.x % ROW_THREADS;
   const long long row = static_cast<long long>(blockIdx.x) * ROWS + threadIdx.x / ROW_THREADS;
@@ -85,9 +86,9 @@ add_rmsnorm(const T* __restrict__ x, const T* __restrict__ residual, const T* __
 
 template <typename T, int BLOCK, int VEC>
 __global__ void __launch_bounds__(BLOCK)
-add_rmsnorm_looped(const T* __restrict__ x, const T* __restrict__ residual,
-                   const T* __restrict__ weight, T* __restrict__ y, T* h, long long rows,
-                   long long cols, float epsilon) {
+    add_rmsnorm_looped(const T* __restrict__ x, const T* __restrict__ residual,
+                       const T* __restrict__ weight, T* __restrict__ y, T* h, long long rows,
+                       long long cols, float epsilon) {
   const long long start = static_cast<long long>(blockIdx.x) * cols;
   float sum = 0.0f;
   for (long long col = static_cast<long long>(threadIdx.x) * VEC; col < cols; col += BLOCK * VEC) {

@@ -33,8 +33,8 @@ struct Tanh {
 
 template <typename T, typename Form, int TX, int TY, int VEC, int ITEMS>
 __global__ void __launch_bounds__(TX* TY)
-bias_gelu(const T* __restrict__ x, const T* __restrict__ bias, T* __restrict__ y, long long rows,
-          long long cols) {
+    bias_gelu(const T* __restrict__ x, const T* __restrict__ bias, T* __restrict__ y,
+              long long rows, long long cols) {
   const unsigned int col_blocks = static_cast<unsigned int>((cols / VEC + TX - 1) / TX);
   const long long col = (static_cast<long long>(blockIdx.x % col_blocks) * TX + threadIdx.x) * VEC;
   const long long row = static_cast<long long>(blockIdx.x / col_blocks) * TY * ITEMS + threadIdx.y;

@@ -10,7 +10,7 @@ using namespace solkit;
 
 template <typename T, int BLOCK, int VEC>
 __global__ void __launch_bounds__(BLOCK)
-copy(const T* __restrict__ x, T* __restrict__ y, long long elements) {
+    copy(const T* __restrict__ x, T* __restrict__ y, long long elements) {
   const long long first = (static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x) * VEC;
   if (first + VEC <= elements) {
     store<T, VEC>(y + first, load_stream<T, VEC>(x + first));

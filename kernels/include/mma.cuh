@@ -91,7 +91,8 @@ __device__ __forceinline__ void multiply_add<__half>(float (&d)[4], const unsign
 #endif
 }
 
-#if __CUDA_ARCH__ >= 800  // tensor cores multiply bf16 from CC 8.0 on; below, such cases are skipped
+#if __CUDA_ARCH__ >= \
+    800  // tensor cores multiply bf16 from CC 8.0 on; below, such cases are skipped
 template <>
 __device__ __forceinline__ void multiply_add<__nv_bfloat16>(float (&d)[4],
                                                             const unsigned int (&a)[4],

@@ -40,10 +40,10 @@ __device__ __forceinline__ Tile tile_of_block(int tiles_m, int tiles_n) {
 
 template <typename T, bool NK, int BM, int BN, int BK, int WARPS_M, int WARPS_N, int STAGES,
           int GROUP>
-__global__ void __launch_bounds__(32 * WARPS_M* WARPS_N, 1)
-matmul_add_mma(const T* __restrict__ x, const T* __restrict__ weight,
-               const T* __restrict__ residual, T* __restrict__ out, long long M, long long K,
-               long long N) {
+__global__ void __launch_bounds__(32 * WARPS_M * WARPS_N, 1)
+    matmul_add_mma(const T* __restrict__ x, const T* __restrict__ weight,
+                   const T* __restrict__ residual, T* __restrict__ out, long long M, long long K,
+                   long long N) {
   constexpr int THREADS = 32 * WARPS_M * WARPS_N, VEC = 16 / sizeof(T);
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int MT = WM / 16, NT = WN / 8, STEPS = BK / 16;
@@ -223,9 +223,9 @@ matmul_add_mma(const T* __restrict__ x, const T* __restrict__ weight,
 
 template <bool NK, int BM, int BN, int BK, int TM, int TN, int GROUP>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN))
-matmul_add_ffma(const float* __restrict__ x, const float* __restrict__ weight,
-                const float* __restrict__ residual, float* __restrict__ out, long long M,
-                long long K, long long N) {
+    matmul_add_ffma(const float* __restrict__ x, const float* __restrict__ weight,
+                    const float* __restrict__ residual, float* __restrict__ out, long long M,
+                    long long K, long long N) {
   constexpr int THREADS_N = BN / TN, THREADS = BM / TM * THREADS_N;
   static_assert(TM % 4 == 0 && TN % 4 == 0, "whole 16-byte pieces of outputs");
   // A thread's TM x TN outputs are blocks of 4 x 4, BM * 4 / TM rows and BN * 4 / TN columns apart:
@@ -310,13 +310,13 @@ matmul_add_ffma(const float* __restrict__ x, const float* __restrict__ weight,
       float a[TM], b[TN];
 #pragma unroll
       for (int i = 0; i < TM; i += 4) {
-        *reinterpret_cast<float4*>(a + i) = *reinterpret_cast<const float4*>(
-            &x_tile[buffer][k][thread_m + i / 4 * (BM * 4 / TM)]);
+        *reinterpret_cast<float4*>(a + i) =
+            *reinterpret_cast<const float4*>(&x_tile[buffer][k][thread_m + i / 4 * (BM * 4 / TM)]);
       }
 #pragma unroll
       for (int j = 0; j < TN; j += 4) {
-        *reinterpret_cast<float4*>(b + j) = *reinterpret_cast<const float4*>(
-            &w_tile[buffer][k][thread_n + j / 4 * (BN * 4 / TN)]);
+        *reinterpret_cast<float4*>(b + j) =
+            *reinterpret_cast<const float4*>(&w_tile[buffer][k][thread_n + j / 4 * (BN * 4 / TN)]);
       }
 #pragma unroll
       for (int i = 0; i < TM; ++i) {

@@ -24,7 +24,7 @@ __device__ __forceinline__ float sum_of(Vec<T, VEC> value) {
 
 template <typename T, int BLOCK, int VEC, int ITEMS>
 __global__ void __launch_bounds__(BLOCK)
-read(const T* __restrict__ x, float* __restrict__ total, float* partials, long long elements) {
+    read(const T* __restrict__ x, float* __restrict__ total, float* partials, long long elements) {
   const long long vectors = elements / VEC;
   const long long stride = static_cast<long long>(gridDim.x) * BLOCK;
   const long long thread = static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x;

@@ -46,7 +46,7 @@ __device__ __forceinline__ Vec<T, VEC> normalised(Vec<T, VEC> value, float most,
 
 template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS>
 __global__ void __launch_bounds__(ROW_THREADS* ROWS)
-softmax(const T* __restrict__ x, T* __restrict__ y, long long rows, long long cols) {
+    softmax(const T* __restrict__ x, T* __restrict__ y, long long rows, long long cols) {
   static_assert(ROWS == 1 || ROW_THREADS == 32, "several rows a block: one warp each");
   const int lane = threadIdx.x % ROW_THREADS;
   const long long row = static_cast<long long>(blockIdx.x) * ROWS + threadIdx.x / ROW_THREADS;
@@ -87,7 +87,7 @@ softmax(const T* __restrict__ x, T* __restrict__ y, long long rows, long long co
 
 template <typename T, int BLOCK, int VEC, int ITEMS>
 __global__ void __launch_bounds__(BLOCK)
-softmax_looped(const T* __restrict__ x, T* __restrict__ y, long long rows, long long cols) {
+    softmax_looped(const T* __restrict__ x, T* __restrict__ y, long long rows, long long cols) {
   constexpr int STEP = BLOCK * VEC;
   const long long start = static_cast<long long>(blockIdx.x) * cols;
   // The finite lower end, not -inf: -inf - -inf would be NaN in a rescale of nothing.

@@ -12,11 +12,10 @@ using namespace solkit;
 
 template <typename T, int BLOCK, int VEC, int ITEMS>
 __global__ void __launch_bounds__(BLOCK)
-swiglu(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y, long long rows,
-       long long cols) {
+    swiglu(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y, long long rows,
+           long long cols) {
   const long long count = rows * cols;
-  const long long first =
-      (static_cast<long long>(blockIdx.x) * BLOCK * ITEMS + threadIdx.x) * VEC;
+  const long long first = (static_cast<long long>(blockIdx.x) * BLOCK * ITEMS + threadIdx.x) * VEC;
   Vec<T, VEC> from_gate[ITEMS], from_up[ITEMS];
 #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {
@@ -33,8 +32,8 @@ swiglu(const T* __restrict__ gate, const T* __restrict__ up, T* __restrict__ y, 
       Vec<T, VEC> result;
 #pragma unroll
       for (int j = 0; j < VEC; ++j) {
-        result.item[j] = from_float<T>(silu(to_float(from_gate[k].item[j])) *
-                                       to_float(from_up[k].item[j]));
+        result.item[j] =
+            from_float<T>(silu(to_float(from_gate[k].item[j])) * to_float(from_up[k].item[j]));
       }
       store<T, VEC>(y + i, result);
     } else {

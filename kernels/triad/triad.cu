@@ -9,11 +9,9 @@
 using namespace solkit;
 
 template <typename T, int BLOCK, int VEC, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
-triad(const T* __restrict__ b, const T* __restrict__ c, T* __restrict__ a, long long elements,
-      float s) {
-  const long long first =
-      (static_cast<long long>(blockIdx.x) * BLOCK * ITEMS + threadIdx.x) * VEC;
+__global__ void __launch_bounds__(BLOCK) triad(const T* __restrict__ b, const T* __restrict__ c,
+                                               T* __restrict__ a, long long elements, float s) {
+  const long long first = (static_cast<long long>(blockIdx.x) * BLOCK * ITEMS + threadIdx.x) * VEC;
   Vec<T, VEC> from_b[ITEMS], from_c[ITEMS];
 #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {

@@ -11,7 +11,7 @@ using namespace solkit;
 
 template <typename T, int BLOCK, int VEC, int ITEMS>
 __global__ void __launch_bounds__(BLOCK)
-write(const T* __restrict__ pattern, T* __restrict__ y, long long elements) {
+    write(const T* __restrict__ pattern, T* __restrict__ y, long long elements) {
   constexpr int PERIOD = BLOCK * VEC;
   const long long first = static_cast<long long>(blockIdx.x) * PERIOD * ITEMS + threadIdx.x * VEC;
   if (first >= elements) return;

@@ -39,6 +39,12 @@ def make_folder(out: Path | None, name: str) -> Path:
     return folder
 
 
+def forget(folder: Path, *, made_here: bool) -> None:
+    """Take a folder away again that was made for a run which never began."""
+    if made_here and not any(folder.iterdir()):
+        folder.rmdir()
+
+
 def write(path: Path, text: str) -> None:
     """Write a text file whole: a reader never sees half of it."""
     half = path.with_name(f".{path.name}.half")

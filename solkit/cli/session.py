@@ -76,7 +76,11 @@ def measure_new(request: Request) -> None:
         began = datetime.now(tz=UTC)
         name = outputs.run_id(gpu.id if gpu else "cpu", began)
         folder = outputs.make_folder(request.out, name)
-        run = _header(name, began, choice, gpu, bench, request.seed, len(cases))
+        try:
+            run = _header(name, began, choice, gpu, bench, request.seed, len(cases))
+        except BaseException:
+            outputs.forget(folder, made_here=request.out is None)
+            raise
         run = replace(run, notes=(*notes, *card_notes, *run.notes))
         for note in run.notes:
             say(f"note: {note}")

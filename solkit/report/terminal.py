@@ -67,18 +67,6 @@ class _Grid:
         if 0 <= cell[0] < self.width and 0 <= cell[1] < self.height:
             self.dots[cell] = self.dots.get(cell, 0) | _DOTS[fine_y % 4][fine_x % 2]
 
-    def write(self, column: int, line: int, text: str, colour: int = 0) -> bool:
-        """Write a text where nothing stands yet; return whether there was room."""
-        cells = [(column + step, line) for step in range(len(text))]
-        if (
-            column < 0
-            or column + len(text) > self.width
-            or any(cell in self.chars for cell in cells)
-        ):
-            return False
-        self.chars.update({cell: (char, colour) for cell, char in zip(cells, text, strict=True)})
-        return True
-
 
 def draw(
     *,
@@ -112,15 +100,23 @@ def draw(
     series = sorted({dot.series for dot in dots})
     letters = {each: _LETTERS[index % len(_LETTERS)] for index, each in enumerate(series)}
     legend = _legend(lines, dots, letters, width)
+    labels = _labels(lines)
+    beside_width = min(max(map(len, labels), default=-1) + 1, width // 2 - _LABEL_WIDTH)
     grid = _grid(
-        width - _LABEL_WIDTH - 1, max(_LEAST_HEIGHT, height - 3 - len(legend)), lines, dots
+        width - _LABEL_WIDTH - 1 - beside_width,
+        max(_LEAST_HEIGHT, height - 3 - len(legend)),
+        lines,
+        dots,
     )
     for line in lines:
         _draw_line(grid, line)
     _draw_dots(grid, dots, letters)
-    for line in sorted(lines, key=lambda line: line.flop_per_s or 0.0):
-        _label(grid, line)
-    rows = [*_body(grid, color=color, unicode=unicode), *_axis(grid), *legend]
+    beside = _beside(grid, labels)
+    body = [
+        f"{row} {beside[number][: beside_width - 1]}" if number in beside else row
+        for number, row in enumerate(_body(grid, color=color, unicode=unicode))
+    ]
+    rows = [*body, *_axis(grid), *legend]
     return "\n".join(row.rstrip() for row in rows) + "\n"
 
 
@@ -188,7 +184,7 @@ def _grid(width: int, height: int, lines: Sequence[RoofLine], dots: Sequence[_Do
     x_limits = log_limits(xs or [0.1, 100.0], pad=1.3, decades=2.0)
     ys = [dot.at[1] for dot in dots] + [line.at(x) for line in lines for x in x_limits]
     low, high = log_limits(ys, pad=1.5, decades=2.0)
-    return _Grid(width, height, x_limits, (low, high * 2))  # room for the topmost label
+    return _Grid(width, height, x_limits, (low, high))
 
 
 def _draw_line(grid: _Grid, line: RoofLine) -> None:
@@ -221,15 +217,30 @@ def _draw_dots(grid: _Grid, dots: Sequence[_Dot], letters: dict[Series, str]) ->
         grid.chars[cell] = (char, colour)
 
 
-def _label(grid: _Grid, line: RoofLine) -> None:
-    """Write a ceiling's number over its right end, on the nearest line with room."""
-    if line.flop_per_s is None:
-        return
-    text = f" {line.name} {brief(units.flop_rate(line.flop_per_s))}"
-    _, down = grid.cell(grid.x_limits[1], line.at(grid.x_limits[1]))
-    for away in (0, -1, 1, -2, 2, 3):
-        if 0 <= down + away < grid.height and grid.write(grid.width - len(text), down + away, text):
-            return
+def _labels(lines: Sequence[RoofLine]) -> dict[str, RoofLine]:
+    """Return each ceiling's name with its number."""
+    return {
+        f"{line.name} {brief(units.flop_rate(line.flop_per_s))}": line
+        for line in lines
+        if line.flop_per_s
+    }
+
+
+def _beside(grid: _Grid, labels: dict[str, RoofLine]) -> dict[int, str]:
+    """Give each label a line of its own, as near its ceiling as may be, the highest on top.
+
+    Where there are more ceilings than lines, the lowest ones stay without.
+    """
+    right = grid.x_limits[1]
+    order = sorted(labels, key=lambda text: (-labels[text].at(right), text))[: grid.height]
+    places: list[int] = []
+    for text in order:
+        own = grid.cell(right, labels[text].at(right))[1]
+        places.append(max(own, places[-1] + 1) if places else own)
+    for index in reversed(range(len(places))):  # what ran off the bottom moves up
+        most = grid.height - (len(places) - index)
+        places[index] = min(places[index], most)
+    return dict(zip(places, order, strict=True))
 
 
 def _body(grid: _Grid, *, color: bool, unicode: bool) -> list[str]:

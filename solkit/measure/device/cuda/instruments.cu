@@ -36,11 +36,22 @@ extern "C" __global__ void stamp(long long* out) {
 
 extern "C" __global__ void empty() {}
 
-template <typename T> __device__ __forceinline__ T narrowed(double v);
-template <> __device__ __forceinline__ double narrowed(double v) { return v; }
-template <> __device__ __forceinline__ float narrowed(double v) { return (float)v; }
-template <> __device__ __forceinline__ __half narrowed(double v) { return __float2half_rn((float)v); }
-template <> __device__ __forceinline__ __nv_bfloat16 narrowed(double v) {
+template <typename T>
+__device__ __forceinline__ T narrowed(double v);
+template <>
+__device__ __forceinline__ double narrowed(double v) {
+  return v;
+}
+template <>
+__device__ __forceinline__ float narrowed(double v) {
+  return (float)v;
+}
+template <>
+__device__ __forceinline__ __half narrowed(double v) {
+  return __float2half_rn((float)v);
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 narrowed(double v) {
   return __float2bfloat16_rn((float)v);
 }
 
@@ -70,7 +81,8 @@ __global__ void fill_normal(T* __restrict__ out, long long count, long long seed
 }
 
 template <typename T>
-__global__ void fill_uniform(T* __restrict__ out, long long count, long long seed, float low, float high) {
+__global__ void fill_uniform(T* __restrict__ out, long long count, long long seed, float low,
+                             float high) {
   const long long step = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
     const float u = (unsigned)(mixed((u64)seed, (u64)i) >> 40) * 0x1p-24f;
@@ -78,7 +90,8 @@ __global__ void fill_uniform(T* __restrict__ out, long long count, long long see
   }
 }
 
-template <typename T> __global__ void fill_nan(T* __restrict__ out, long long count) {
+template <typename T>
+__global__ void fill_nan(T* __restrict__ out, long long count) {
   const long long step = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
     out[i] = narrowed<T>(__longlong_as_double(0x7FF8000000000000ll));
