@@ -1,4 +1,4 @@
-"""The end of a run on the terminal: the worst cases, what failed, the counts."""
+"""The end of a run on the terminal: where the time is lost, what failed, the counts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,8 +9,9 @@ from solkit.errors import BadInput, CasesFailed, GateSaysNo, SolkitError
 from solkit.judge.score import Judged, RoofName, Scored, valid
 from solkit.model import Failed, Run, Skipped
 from solkit.report.plain import block, line
+from solkit.stats import median
 
-WORST_MOST = 10
+SHOWN_MOST = 10
 FAILED_MOST = 5
 
 
@@ -22,19 +23,30 @@ def score_of(item: Scored, roof: RoofName) -> float | None:
 
 
 def summary(run: Run, judged: Sequence[Judged], roof: RoofName) -> str:
-    """Return the text: worst cases first, then failures with their remedies, then the counts."""
+    """Return the text: the costliest cases first, then failures with remedies, then the counts.
+
+    Costly is time above the bound: a tiny case far from light costs nothing, and comes last.
+    """
     good = [(score, item) for item in valid(judged) if (score := score_of(item, roof)) is not None]
-    good.sort(key=lambda pair: pair[0])
+    good.sort(key=lambda pair: (pair[0] - 1) * pair[1].median_s)
     parts = []
     if good:
-        title = f"worst of {len(good)}" if len(good) > WORST_MOST else "all cases, worst first"
-        rows = [_row(score, item) for score, item in good[:WORST_MOST]]
-        label = "SOL" if roof == "spec" else f"SOL@{roof}"
-        headers = ("operator", "shape", "dtype", "time", label, "limited by")
-        parts.append(f"{heading(title)}\n{table(headers, rows, right=(3, 4))}")
+        title = f"where the time is lost, against the {roof} roof"
+        if len(good) > SHOWN_MOST:
+            title += f" ({SHOWN_MOST} of {len(good)} cases)"
+        rows = [_row(score, item) for score, item in good[:SHOWN_MOST]]
+        headers = ("operator", "shape", "dtype", "time", "SOL", "above", "limited by")
+        parts.append(f"{heading(title)}\n{table(headers, rows, right=(3, 4, 5))}")
     parts += _troubles(judged)
-    parts.append(counts(run, judged))
+    parts.append(counts(run, judged) + _medians([score for score, _ in good], roof))
     return "\n\n".join(parts)
+
+
+def _medians(scores: Sequence[float], roof: RoofName) -> str:
+    if not scores:
+        return ""
+    label = "SOL" if roof == "spec" else f"SOL@{roof}"
+    return f"\nmedian {label} {units.percent(median(scores))}, best {units.percent(max(scores))}"
 
 
 def counts(run: Run, judged: Sequence[Judged]) -> str:
@@ -104,6 +116,7 @@ def _row(score: float, item: Scored) -> tuple[str, ...]:
         case.dtype,
         units.seconds(item.median_s),
         units.percent(score),
+        units.seconds(max(0.0, (1 - score) * item.median_s)),
         "latency" if item.regime.word == "latency" else limiter,
     )
 

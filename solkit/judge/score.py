@@ -11,7 +11,9 @@ from solkit.model import Bound, CaseKey, Failed, Measured, Run, Skipped, Work
 from solkit.stats import spread
 
 RoofName = Literal["spec", "clock", "measured"]
-CEILING_ERROR_FRACTION = 0.02  # on an H200 a ceiling and the same kernel as a case agreed within 1 %
+CEILING_ERROR_FRACTION = (
+    0.02  # on an H200 a ceiling and the same kernel as a case agreed within 1 %
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ def _measured_fraction(work: Work, measured: Roof | None, median_s: float) -> fl
 
 def _beats(sol_measured: float | None, *, median_s: float, high_s: float) -> bool:
     """Say whether even the slow end of the interval lies above the ceilings' own error."""
-    return sol_measured is not None and sol_measured * median_s / high_s > 1 + CEILING_ERROR_FRACTION
+    return (
+        sol_measured is not None and sol_measured * median_s / high_s > 1 + CEILING_ERROR_FRACTION
+    )
 
 
 def _unfused_s(outcome: Measured, roof: Roof | None) -> float | None:

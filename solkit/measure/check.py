@@ -98,8 +98,8 @@ def compare(
             place = np.unravel_index(int(error.argmax()), error.shape)
             raise CheckFailed(
                 f"{arg.name}{_where(arg, place, expected)} is {seen[place]:.6g}, "
-                f"the reference says {want[place]:.6g}; {int((error > 1.0).sum())} of {error.size} compared "
-                f"elements are off by more than {tolerance.relative_fraction:g} relative "
+                f"the reference says {want[place]:.6g}; {int((error > 1.0).sum())} of "
+                f"{error.size} compared elements are off by more than {tolerance.relative_fraction:g} relative "
                 f"+ {tolerance.absolute_fraction:g}",
                 remedy="mend the kernel, or the operator's tolerance if rounding explains it",
             )

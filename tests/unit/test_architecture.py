@@ -21,7 +21,6 @@ NEVER = {"judge": {"measure"}, "report": {"measure"}}
 DOORS = {
     "solkit.__init__": {"declare"},  # the public names, loaded when asked for
     "solkit.__main__": {"cli"},
-    "solkit.schema": {"plan"},  # writes the schemas of plan's file and of the record
 }
 UNITS = (
     "_s",

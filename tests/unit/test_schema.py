@@ -10,8 +10,8 @@ import yaml
 from test_record import OUTCOMES, RUN
 
 from solkit import record
+from solkit.plan.schema import documents, run_schema, shapes_schema
 from solkit.plan.starter import SHAPES
-from solkit.schema import documents, run_schema, shapes_schema
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def check(schema: dict[str, Any], document: object) -> None:
 
 @pytest.mark.parametrize("name", ["run.json", "shapes.json"])
 def test_the_committed_schema_is_current(name: str) -> None:
-    """After a change of a file format: python -m solkit.schema docs/schemas."""
+    """After a change of a file format: python -m solkit.plan.schema docs/schemas."""
     committed = (ROOT / "docs" / "schemas" / name).read_text(encoding="utf-8")
     assert json.loads(documents()[name]) == json.loads(committed)
 

@@ -1,6 +1,6 @@
 """JSON Schemas of the two files that others read and write: shapes.yaml and run.jsonl.
 
-`python -m solkit.schema docs/schemas` writes them; a test holds the committed ones current.
+`python -m solkit.plan.schema docs/schemas` writes them; a test holds the committed ones current.
 """
 
 import json
@@ -117,7 +117,7 @@ def run_schema() -> dict[str, Any]:
 def main() -> None:
     """Write both schemas into the folder named."""
     if len(sys.argv) != 2:  # noqa: PLR2004  # the program and the folder
-        sys.exit("usage: python -m solkit.schema FOLDER")
+        sys.exit("usage: python -m solkit.plan.schema FOLDER")
     for name, schema in documents().items():
         (Path(sys.argv[1]) / name).write_text(schema, encoding="utf-8")
 
