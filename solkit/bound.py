@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from solkit.gpu import Gpu
 from solkit.model import Bound, Ceilings, DramCeiling, Work
@@ -98,13 +98,16 @@ def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
 
     A stream's time is a fixed part plus bytes over bandwidth, which a straight line meets exactly
     (on logarithmic axes it would come out too long). Below the smallest point its time is a floor;
-    above the largest its bandwidth goes on.
+    above the largest its bandwidth goes on. A point slower than one with more bytes was disturbed:
+    fewer bytes can't need more time.
     """
     ordered = sorted(points, key=lambda point: point.traffic_bytes)
     last = ordered[-1]
     if traffic_bytes >= last.traffic_bytes:
         return last.median_s * traffic_bytes / last.traffic_bytes
-    return _between([(point.traffic_bytes, point.median_s) for point in ordered], traffic_bytes)
+    least_s = list(accumulate((point.median_s for point in reversed(ordered)), min))[::-1]
+    places = [float(point.traffic_bytes) for point in ordered]
+    return _between(list(zip(places, least_s, strict=True)), traffic_bytes)
 
 
 def _between(curve: Sequence[tuple[float, float]], place: float) -> float:

@@ -121,7 +121,9 @@ def load(path: Path) -> list[Operator | Kernel]:
         spec.loader.exec_module(module)
     except SolkitError as error:
         raise BadInput(f"{path}: {error.message}", remedy=error.remedy) from error
-    except BaseException as error:  # a file that raises, exits or interrupts is that file's fault
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a file that raises or exits is that file's fault
         raise BadInput(
             f"{path}: importing it raised {type(error).__name__}: {error}{_line_of(error, path)}",
             remedy="run it by itself: python " + str(path),

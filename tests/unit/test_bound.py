@@ -178,7 +178,7 @@ def test_measured_roof_takes_the_best_of_all_points() -> None:
     [
         (1e-6, Work(10**3, 0)),  # below the smallest point its time is a floor
         (1e-6, Work(10**5, 0)),
-        (10**-4.5, Work(10**7, 0)),  # half-way between both in logarithms
+        (5.005e-4, Work(500_050_000, 0)),  # half-way between both
         (1e-3, Work(10**9, 0)),
         (2e-2, Work(20 * 10**9, 0)),  # beyond the largest its bandwidth goes on
         (1.5e-3, Work(0, 10**9)),

@@ -1,5 +1,6 @@
 """Outputs are compared on values, whole or on sampled indices; what was not written shows."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from solkit.declare.operator import Arg, Layout, Operator, Tolerance
-from solkit.measure.check import CheckFailed, changed_input, compare, expect
+from solkit.measure.check import CheckFailed, _held, changed_input, compare, expect
 from solkit.measure.device.cpu import CpuDevice
 from solkit.model import Case, Check, Param, Work
 
@@ -243,6 +244,22 @@ def test_a_reference_gets_its_params() -> None:
     assert "off by" in failure(thrice, declared=declared, case=case_of(factor=2)).message
 
 
+def test_an_output_without_axes_is_one_number() -> None:
+    """A sum over everything is written, compared and missed like any other output."""
+    declared = operator(
+        lambda x: x.sum(),
+        args=(Arg("x", "rows cols"), Arg("y", "", "out")),
+        tolerance={"fp32": Tolerance(1e-4, 1e-4)},
+    )
+
+    def total(buffers: Buffers) -> None:
+        buffers["y"][...] = buffers["x"].sum()
+
+    assert 1 == checked(total, declared).compared_count
+    assert "1 of 1 elements of 'y' are NaN" in failure(lambda _all: None, declared=declared).message
+    assert failure(lambda all_: all_["y"].fill(1e6), declared=declared).message.startswith("y[] is")
+
+
 def test_every_output_is_compared() -> None:
     """A wrong second one is not hidden by a right first one; no elements are no error."""
     declared = operator(
@@ -295,3 +312,21 @@ def test_an_input_that_was_written_to_is_named() -> None:
     assert "" == changed_input(DEVICE, declared, case, buffers, expected)
     buffers["x"][0, 0] += 1
     assert "x" == changed_input(DEVICE, declared, case, buffers, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "held"),
+    [
+        ("fp16", 65519.9, 65519.9),
+        ("fp16", 65520.0, math.inf),
+        ("fp16", -1e9, -math.inf),
+        ("bf16", 3.39e38, 3.39e38),
+        ("bf16", 3.4e38, math.inf),
+        ("fp32", 3.4e38, 3.4e38),
+        ("fp32", 1e39, math.inf),
+        ("fp64", 1e308, 1e308),
+    ],
+)
+def test_a_reference_beyond_the_dtype_is_infinite(dtype: str, value: float, held: float) -> None:
+    """What a dtype can't hold rounds to infinity in the kernel, so it must in the reference."""
+    assert [held] == list(_held(np.array([value]), dtype))

@@ -10,7 +10,7 @@ from small_catalog import CARD
 from solkit.bound import bound, measured_roof, spec_roof
 from solkit.gpu import DeviceFacts, Gpu
 from solkit.judge.regime import Regime, regime
-from solkit.judge.score import Judged, Scored, score, valid
+from solkit.judge.score import CEILING_ERROR_FRACTION, Judged, Scored, score, valid
 from solkit.model import (
     Case,
     Ceilings,
@@ -166,6 +166,15 @@ def test_measured_score_uses_the_ceilings() -> None:
     assert found.above_measured
     assert pytest.approx(1.0) == scored(measured(2.5e-3)).sol_measured
     assert not scored(measured(2.6e-3)).above_measured
+
+
+def test_only_what_clearly_beats_the_ceiling_is_marked_as_above_it() -> None:
+    """A ceiling has an error of its own, and a median an interval: its slow end must be beyond."""
+    assert not scored(measured(2.5e-3 / (1 + 0.9 * CEILING_ERROR_FRACTION))).above_measured
+    fast_s = 2.5e-3 / (1 + 1.1 * CEILING_ERROR_FRACTION)
+    assert scored(measured(fast_s)).above_measured
+    wide = replace(measured(fast_s), times_s=(fast_s,) * 6 + (3e-3,))
+    assert not scored(wide).above_measured
 
 
 def test_a_pipe_that_was_never_measured_gives_no_measured_score() -> None:

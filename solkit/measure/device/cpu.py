@@ -86,7 +86,8 @@ class CpuDevice:
         else:
             arena[0] = _random(arg, case, seed, arena.dtype)
             arena[1:] = arena[0]
-        return list(arena)
+        # The ellipsis keeps an array without axes an array, not a scalar that nobody can write to.
+        return [arena[number, ...] for number in range(set_count)]
 
     def poison(self, array: Array) -> None:
         """Fill an output with NaN."""
