@@ -1,6 +1,5 @@
 """The words everyone shares: a case, its work and bound, what became of it, and a run of them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -255,6 +254,3 @@ class Run:
     command: str = ""
     ended: str | None = None
     duration_s: float | None = None
-
-
-Params = Mapping[str, Param]

@@ -1,6 +1,5 @@
 """`solkit plan`: bytes, flop, intensity and bound of every case, for any card, with no GPU."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -10,7 +9,9 @@ import typer
 from solkit import units
 from solkit.cli.catalogs import opened
 from solkit.cli.console import heading, say, show, show_json, table
-from solkit.report.plain import line
+from solkit.cli.left_out import left_out
+from solkit.errors import CasesFailed
+from solkit.report.plain import counted, line
 
 if TYPE_CHECKING:
     from solkit.gpu import Gpu
@@ -50,6 +51,11 @@ def command(
         show_json(plan_document(planned, card))
     else:
         show(_text(planned, card))
+    if planned.failed:
+        raise CasesFailed(
+            f"of {len(cases)} cases {len(planned.failed)} could not be planned",
+            remedy=planned.failed[0].remedy,
+        )
 
 
 def chosen(name: str | None) -> "Gpu":
@@ -81,14 +87,10 @@ def _text(planned: "Plan", card: "Gpu") -> str:
         by_operator.setdefault(job.case.operator, {}).setdefault(job.case.group_key, job)
     parts = [_table(list(jobs.values())) for jobs in by_operator.values()]
     parts.append(
-        f"{len(planned.jobs):,} cases in {len(planned.groups()):,} groups on {line(card.name)}: "
-        f"{units.bandwidth(card.dram_bytes_per_s)}"
+        f"{counted(len(planned.jobs), 'case')} in {counted(len(planned.groups()), 'group')} on "
+        f"{line(card.name)}: {units.bandwidth(card.dram_bytes_per_s)}"
     )
-    skipped = Counter(f"{item.case.operator}: {item.reason}" for item in planned.skipped)
-    parts += [f"skipped {count:,} x {line(reason, 300)}" for reason, count in skipped.most_common()]
-    failed = Counter(f"{item.case.operator}: {item.message}" for item in planned.failed)
-    parts += [f"failed {count:,} x {line(reason, 300)}" for reason, count in failed.most_common()]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *left_out(planned)])
 
 
 def _table(jobs: "Sequence[Job]") -> str:

@@ -14,6 +14,7 @@ from solkit.bound import measured_roof, spec_roof
 from solkit.cli import outputs
 from solkit.cli.catalogs import opened
 from solkit.cli.console import say, show
+from solkit.cli.left_out import left_out
 from solkit.cli.progress import Progress
 from solkit.cli.summary import check_floor, summary, verdict
 from solkit.declare.catalog import Catalog
@@ -225,7 +226,10 @@ def _planned(run: Run, cases: Sequence[Case], catalog: Catalog) -> Plan:
         roof = measured_roof(run.ceilings)
     else:
         raise BadInput("the run has neither a card nor ceilings", remedy="measure anew")
-    return plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
+    planned = plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
+    for text in left_out(planned):
+        say(text)
+    return planned
 
 
 def _measure(bench: Bench, planned: Plan, writer: record.Writer) -> BaseException | None:

@@ -90,11 +90,12 @@ def check_floor(fail_under: float | None) -> None:
 
 
 def _below(judged: Sequence[Judged], roof: RoofName, floor: float) -> str:
+    """Say which cases are below the floor with the upper end of their interval, too."""
     scores = [(score_of(item, roof), item) for item in valid(judged)]
     known = [(score, item) for score, item in scores if score is not None]
     if not known:
         return f"--fail-under {floor:g}: no case has a score under the {roof} roof"
-    low = [(score, item) for score, item in known if score < floor]
+    low = [(score, item) for score, item in known if score * item.median_s / item.low_s < floor]
     if not low:
         return ""
     worst, item = min(low, key=lambda pair: pair[0])

@@ -10,7 +10,6 @@ from typing import Any
 
 from solkit.declare.kernel import CPU_DTYPES, Kernel
 from solkit.declare.operator import Operator
-from solkit.dtypes import DTYPES
 from solkit.errors import BadInput, SolkitError, unknown
 from solkit.resources import folder
 
@@ -158,8 +157,3 @@ def bundled() -> Registry:
     for path in sorted(folder("kernels").glob("*/*.py")):
         registry.add(load(path), where=str(path))
     return registry
-
-
-def known_dtypes() -> tuple[str, ...]:
-    """Return every dtype a case may name."""
-    return tuple(DTYPES)

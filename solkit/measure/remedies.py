@@ -50,11 +50,6 @@ def recognise(message: str) -> KnownError | None:
     return next((row for row in catalogue().errors if row.fits(message)), None)
 
 
-def of_code(code: int) -> KnownError | None:
-    """Find the row of a CUDA runtime error number; None when nobody knows it."""
-    return next((row for row in catalogue().errors if code in row.codes), None)
-
-
 def known(error_id: str) -> KnownError:
     """Return a row by its id (KeyError for one not in the file: a mistake in the code)."""
     return {row.id: row for row in catalogue().errors}[error_id]

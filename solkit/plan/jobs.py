@@ -85,13 +85,18 @@ def plan(
 
 
 def plan_document(plan: Plan, gpu: Gpu) -> dict[str, Any]:
-    """Return what `solkit plan --json` prints: SI units, every number of the bound."""
+    """Return what `solkit plan --json` prints: SI units, every number of the bound.
+
+    `failed` is there only where a declaration's own work or refusal went wrong.
+    """
     roof = spec_roof(gpu)
-    return {
+    document: dict[str, Any] = {
         "gpu": gpu.id,
         "cases": [_case_document(job, roof) for job in plan.jobs],
         "skipped": [{**_identity(item.case), "reason": item.reason} for item in plan.skipped],
-        "failed": [
+    }
+    if plan.failed:
+        document["failed"] = [
             {
                 **_identity(item.case),
                 "stage": item.stage,
@@ -99,8 +104,8 @@ def plan_document(plan: Plan, gpu: Gpu) -> dict[str, Any]:
                 "remedy": item.remedy,
             }
             for item in plan.failed
-        ],
-    }
+        ]
+    return document
 
 
 def unfused_sol_s(job: Job, roof: Roof) -> float | None:

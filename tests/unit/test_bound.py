@@ -197,3 +197,16 @@ def test_a_share_of_reads_beyond_all_kinds_takes_the_nearest() -> None:
     assert [4e-3, 4e-3] == [
         bound(work, copy).memory_s for work in (Work(2 * 10**9, 0), Work(0, 2 * 10**9))
     ]
+
+
+def test_a_slow_read_kernel_is_not_the_cards_ceiling() -> None:
+    """A kernel that only reads needs no longer than a copy of as many bytes."""
+    points = (
+        DramCeiling("write", 0, 1000, 2e-6),
+        DramCeiling("copy", 500, 500, 3e-6),
+        DramCeiling("triad", 667, 333, 3.5e-6),
+        DramCeiling("read", 1000, 0, 5e-6),
+    )
+    roof = measured_roof(Ceilings("any", points))
+    shares = [(0, 1000), (500, 500), (667, 333), (1000, 0)]
+    assert [2e-6, 3e-6, 3e-6, 3e-6] == [bound(Work(*share), roof).memory_s for share in shares]

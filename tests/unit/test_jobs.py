@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from time import process_time
 
 import pytest
 from small_catalog import CARD, catalog
@@ -153,6 +152,7 @@ def test_without_card_and_roof_there_is_no_plan() -> None:
 def test_the_document_holds_every_number_in_si_units() -> None:
     """`solkit plan --json` as DESIGN.md fixes it."""
     found = plan_document(planned(product("bf16"), scale("numpy")), CARD)
+    assert ["gpu", "cases", "skipped"] == list(found)
     (case,) = found["cases"]
     assert "example_100" == found["gpu"]
     assert [
@@ -186,12 +186,10 @@ def test_outcomes_of_planning_keep_their_types() -> None:
     assert all(isinstance(item, Failed) for item in found.failed)
 
 
-def test_ten_thousand_cases_are_read_and_planned_in_two_seconds() -> None:
-    """0.6 s of CPU time on a slow core; the limit leaves room for a busy one."""
+def test_ten_thousand_cases_are_planned_and_none_is_lost() -> None:
+    """The most that a sweep holds without --max-cases; benchmarks/speed.py times it."""
     grid = "{rows: {from: 1, to: 5000, step: 1}, cols: 8}"
-    start_s = process_time()
     text = f"version: 1\nsweeps:\n- {{operator: scale, grid: {grid}}}"
     cases = parse_sweep(text, catalog(), file="s.yaml").cases
     found = plan(cases, catalog(), device="cuda", roof=spec_roof(CARD), gpu=CARD)
     assert 10_000 == len(found.jobs)
-    assert process_time() - start_s < 6

@@ -219,3 +219,16 @@ def test_targets_and_version_are_the_compilers_own() -> None:
     """NVRTC 12 and later compile for 7.5 and 9.0."""
     assert {75, 90} <= set(nvrtc.targets())
     assert 12 <= int(nvrtc.version().split(".")[0])
+
+
+@pytest.mark.parametrize(("major", "wheel"), [("12", "cuda_nvrtc/lib"), ("13", "cu13/lib")])
+def test_the_compiler_is_of_cupys_cuda_family(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, major: str, wheel: str
+) -> None:
+    """Where both families' wheels are installed, code must load on the driver CuPy is for."""
+    for number, folder in (("12", "cuda_nvrtc/lib"), ("13", "cu13/lib")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"libnvrtc.so.{number}").touch()
+    monkeypatch.setattr(nvrtc, "family", lambda: major)
+    monkeypatch.setattr(nvrtc, "_nvidia_packages", lambda: [str(tmp_path)])
+    assert tmp_path / wheel / f"libnvrtc.so.{major}" == nvrtc.library.__wrapped__()

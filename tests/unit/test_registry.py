@@ -10,7 +10,7 @@ import pytest
 from solkit.declare import registry
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Operator
-from solkit.declare.registry import Registry, bundled, known_dtypes, load, reference_kernel
+from solkit.declare.registry import Registry, bundled, load, reference_kernel
 from solkit.errors import BadInput
 from solkit.model import Work
 
@@ -195,8 +195,3 @@ def test_the_bundled_declarations_load_by_the_same_road() -> None:
     for name in promised:
         assert ("numpy",) == held.kernel_names(name, "cpu")
         assert held.kernel_names(name, "cuda")
-
-
-def test_the_known_dtypes() -> None:
-    """All that a case may name."""
-    assert ("fp64", "fp32", "fp16", "bf16") == known_dtypes()

@@ -1,7 +1,6 @@
 """shapes.yaml: what it means, and what it says when it is wrong."""
 
 from pathlib import Path
-from time import process_time
 
 import pytest
 from small_catalog import catalog
@@ -80,13 +79,11 @@ def test_a_kernel_of_the_other_device_stays_in_the_list() -> None:
     assert ["numpy"] == [case.kernel for case in sweep(text).cases]
 
 
-def test_ten_thousand_cases_expand_in_well_under_a_second() -> None:
-    """The speed that `plan` builds on: 0.2 s of CPU time on a slow core."""
+def test_ten_thousand_cases_are_taken_unasked() -> None:
+    """The limit itself still needs no --max-cases; benchmarks/speed.py times it."""
     lines = "".join(f"  - {{rows: {rows}, cols: 8}}\n" for rows in range(1, 5001))
-    start_s = process_time()
     found = sweep(HEAD + "- operator: scale\n  shapes:\n" + lines)
     assert 10_000 == len(found.cases)
-    assert process_time() - start_s < 3  # ten times what it takes, so that a busy machine passes
 
 
 SCALE = HEAD + "- operator: scale\n"
@@ -207,13 +204,11 @@ def test_bad_input_is_named_with_its_line_and_a_remedy(text: str) -> None:
 
 
 def test_too_many_cases_are_refused_before_they_are_built() -> None:
-    """The product is counted first: a trillion cases cost nothing but the message."""
+    """The product is counted first: building these would outlast the test."""
     wide = "{from: 1, to: 10000, step: 1}"
-    start_s = process_time()
     with pytest.raises(BadInput, match=r"line 3: 300,000,000 cases are more than 10,000") as caught:
         sweep(HEAD + f"- {{operator: product, grid: {{M: {wide}, N: {wide}, K: [1, 2, 3]}}}}")
     assert "--max-cases 300000000" in caught.value.remedy
-    assert process_time() - start_s < 1
 
 
 def test_more_cases_are_taken_where_allowed() -> None:

@@ -5,6 +5,7 @@ compiled in this one. Compiled code is kept on disk (nvrtc_cache).
 """
 
 import base64
+import contextlib
 import ctypes
 import functools
 import glob
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from solkit.errors import NoDevice, SolkitError
@@ -111,8 +113,28 @@ _INSTALL = "pip install 'solkit[cuda13]' (or cuda12), or set CUDA_HOME to a CUDA
 
 
 @functools.cache
+def family() -> str:
+    """Return the CUDA major version that the installed CuPy is built for; "" without CuPy.
+
+    Where wheels of several families are installed, the compiler must be of CuPy's: code of a newer
+    family does not load on a driver of an older one.
+    """
+    for major in ("13", "12"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            metadata.distribution(f"cupy-cuda{major}x")
+            return major
+    return ""
+
+
+@functools.cache
 def library() -> Path:
-    """Find NVRTC: by cuda.pathfinder, in site-packages, in CUDA_HOME, by the system's loader."""
+    """Find NVRTC: the wheel of CuPy's CUDA family, else whatever is installed.
+
+    Looked for with cuda.pathfinder, in site-packages, in CUDA_HOME, by the system's loader.
+    """
+    for folder in _nvidia_packages() if family() else ():
+        for own in glob.glob(f"{folder}/**/libnvrtc.so.{family()}", recursive=True):  # noqa: PTH207  # Path.glob takes no absolute pattern
+            return Path(own)
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib  # noqa: PLC0415  # not always installed
 
@@ -138,7 +160,9 @@ def library() -> Path:
 @functools.cache
 def cuda_include_dirs() -> tuple[Path, ...]:
     """Find the folder of cuda_fp16.h; empty when there is none (the compiler then says so)."""
-    candidates: list[str | None] = []
+    wheels = {"12": "cuda_runtime", "13": "cu13"}
+    own = wheels.get(family(), "cu13")
+    candidates: list[str | None] = [f"{folder}/{own}/include" for folder in _nvidia_packages()]
     try:
         from cuda.pathfinder import find_nvidia_header_directory  # noqa: PLC0415  # as above
 

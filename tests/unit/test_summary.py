@@ -1,0 +1,81 @@
+"""What a run ends with: the costliest cases, the counts, and the verdict that is the exit code."""
+
+import charted_runs as runs
+import pytest
+
+from solkit.cli.summary import check_floor, counts, score_of, summary, verdict
+from solkit.errors import BadInput, CasesFailed, GateSaysNo
+from solkit.judge.score import Judged, Scored, score
+from solkit.model import Case, Failed, Outcome, Skipped
+
+CASE = Case("copy", "solkit", {"elements": 2**28}, "bf16")
+OTHER = Case("copy", "solkit", {"elements": 2**20}, "bf16")
+
+
+def judged(*outcomes: Outcome) -> tuple[Judged, ...]:
+    return score(runs.a_run(outcomes, gpu=runs.card()))
+
+
+def one(efficiency_fraction: float) -> Scored:
+    (item,) = judged(runs.measured(CASE, efficiency_fraction, gpu=runs.card()))
+    assert isinstance(item, Scored)
+    return item
+
+
+def test_a_case_is_below_the_floor_only_with_the_upper_end_of_its_interval() -> None:
+    """A floor within the noise of a case is no verdict: 1 % above the median passes, 3 % fails."""
+    item = one(0.8)
+    assert item.sol_score is not None
+    assert 1.01 < item.median_s / item.low_s < 1.02
+    assert verdict([item], roof="spec", fail_under=item.sol_score * 1.01) is None
+    below = verdict([item], roof="spec", fail_under=item.sol_score * 1.03)
+    assert isinstance(below, GateSaysNo)
+    assert f"1 of 1 cases are below {item.sol_score * 103:.1f} %" in below.message
+
+
+def test_below_the_floor_wins_over_failed_cases() -> None:
+    """Exit 1 comes before exit 3."""
+    found = [one(0.5), Failed(OTHER, "launch", "it died")]
+    assert isinstance(verdict(found, roof="spec", fail_under=0.9), GateSaysNo)
+    assert isinstance(verdict(found, roof="spec", fail_under=0.1), CasesFailed)
+    assert isinstance(verdict(found, roof="spec", fail_under=None), CasesFailed)
+
+
+def test_skipped_cases_are_no_failure_unless_a_floor_has_nothing_to_judge() -> None:
+    """A floor that no case has a score for is not met."""
+    found = judged(Skipped(OTHER, "no such pipe"))
+    assert verdict(found, roof="spec", fail_under=None) is None
+    assert isinstance(verdict(found, roof="spec", fail_under=0.5), GateSaysNo)
+
+
+def test_an_invalid_case_ends_as_a_failed_one_does() -> None:
+    """Faster than light is no success: exit 3."""
+    ended = verdict([one(3.0)], roof="spec", fail_under=None)
+    assert isinstance(ended, CasesFailed)
+    assert "of 1 cases 1 invalid" == ended.message
+
+
+def test_each_roof_has_its_own_score() -> None:
+    """The floor is judged under the roof that is named."""
+    item = one(0.8)
+    assert (item.sol_score, item.sol_clock, item.sol_measured) == tuple(
+        score_of(item, roof) for roof in ("spec", "clock", "measured")
+    )
+
+
+def test_the_case_that_costs_most_comes_first() -> None:
+    """A short case far from light costs less than a long one near it."""
+    run = runs.a_run(
+        (runs.measured(OTHER, 0.2, gpu=runs.card()), runs.measured(CASE, 0.8, gpu=runs.card())),
+        gpu=runs.card(),
+    )
+    told = summary(run, score(run), "spec")
+    assert 0 < told.index("268435456") < told.index("1048576")
+    assert "2 measured on NVIDIA H200" in counts(run, score(run))
+
+
+@pytest.mark.parametrize("floor", [-0.1, 0.0, 1.1, float("nan")])
+def test_a_floor_is_a_fraction(floor: float) -> None:
+    """80 for 80 % is a mistake, and so is a floor that nothing can miss."""
+    with pytest.raises(BadInput, match="is no fraction"):
+        check_floor(floor)
