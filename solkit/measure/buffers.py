@@ -1,6 +1,7 @@
 """Buffer sets: cold means that inputs come from memory, so calls rotate over many sets."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solkit.declare.operator import Array, Operator
@@ -10,7 +11,7 @@ from solkit.model import Case
 from solkit.units import capacity
 
 CACHE_MULTIPLE = {"cuda": 3.0, "cpu": 2.0}  # sets total this many last-level caches
-MOST_SETS = 4096
+MOST_SETS = 65536  # three L2s of 60 MiB at 4 KiB a set are 46080
 MEMORY_FRACTION = 0.5
 
 
@@ -32,7 +33,7 @@ class BufferSets:
     """The arrays of every argument, `count` times over, handed out in turn."""
 
     operator: Operator
-    arrays: dict[str, list[Array]]
+    arrays: dict[str, Sequence[Array]]
     pristine: dict[str, Array]
     count: int
     cache: str

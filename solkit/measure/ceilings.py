@@ -2,8 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import cycle, repeat
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from solkit.declare.operator import Array
 from solkit.declare.registry import Registry, bundled
 from solkit.measure import buffers, group
 from solkit.measure.device.base import Device, Program
+from solkit.measure.host import cpu_facts
 from solkit.model import Case, Ceilings, DramCeiling, PipeCeiling
 from solkit.stats import median
 
@@ -19,9 +22,10 @@ STREAMS = ("read", "triad", "copy", "write")
 CUDA_TRAFFIC_BYTES = tuple(2**power for power in range(16, 31, 2))  # 64 KiB to 1 GiB
 CPU_TRAFFIC_BYTES = (2**16, 2**20, 2**24, 2**28)
 _STREAM_WARM, _STREAM_COUNT = 15, 41
-_CPU_REPEATS = 9
-_GEMM_REPEATS = 5
 _GEMM_EXTENTS = (1024, 2048)
+_HOST_STREAMS = {"read": 1, "copy": 2, "triad": 3, "write": 1}  # arrays that each one goes over
+_HOST_LEAST_COUNT, _HOST_SPEND_S = 9, 0.15
+_ROTATION_BYTES = 2**28
 
 
 def cuda_ceilings(device: Device, settings: group.Settings, alive: Callable[[], None]) -> Ceilings:
@@ -85,14 +89,15 @@ def _median_s(device: Device, program: Program, sets: buffers.BufferSets) -> flo
 def cpu_ceilings() -> Ceilings:
     """Measure this host: streams over cold buffers by one and by all cores, and matrix products.
 
-    The fastest sample of both at each size is the ceiling; NumPy's element loops use one core.
+    The fastest call of both at each size is the ceiling; NumPy's element loops use one core.
     """
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
+    cache_bytes = cpu_facts().l2_bytes or 0
     with ThreadPoolExecutor(cores) as pool:
         points = [
-            _host_point(name, traffic, cores, pool)
+            _host_point(name, traffic, rotation_count(traffic, cache_bytes), cores, pool)
             for name in STREAMS
             for traffic in CPU_TRAFFIC_BYTES
         ]
@@ -106,33 +111,61 @@ def cpu_ceilings() -> Ceilings:
     )
 
 
-def _host_point(name: str, traffic_bytes: int, cores: int, pool: ThreadPoolExecutor) -> DramCeiling:
-    streams = {"read": 1, "copy": 2, "triad": 3, "write": 1}[name]
+def rotation_count(traffic_bytes: int, cache_bytes: int) -> int:
+    """Return how many buffer sets leave nothing of one in a last-level cache until its turn."""
+    return max(2, -(-max(2 * cache_bytes, _ROTATION_BYTES) // traffic_bytes))
+
+
+def _host_point(
+    name: str, traffic_bytes: int, sets: int, cores: int, pool: ThreadPoolExecutor
+) -> DramCeiling:
+    streams = _HOST_STREAMS[name]
     count = traffic_bytes // (4 * streams)
-    # Rotation over a quarter GiB and more leaves nothing of a set in a cache of up to 128 MiB.
-    sets = max(2, min(1024, 2**28 // traffic_bytes))
     arrays = [np.ones((sets, count), dtype=np.float32) for _ in range(streams)]
-    best_s = float("inf")
-    for threads in {1, cores}:
-        times = []
-        for repeat in range(_CPU_REPEATS + 2):
-            chosen = [array[(repeat * 7) % sets] for array in arrays]
-            parts = [np.array_split(array, threads) for array in chosen]
-            work = [tuple(part[index] for part in parts) for index in range(threads)]
-            started = time.perf_counter_ns()
-            if threads == 1:
-                _stream(name, work[0])
-            else:
-                list(pool.map(lambda part: _stream(name, part), work))
-            times.append((time.perf_counter_ns() - started) * 1e-9)
-        best_s = min(best_s, *times[2:])  # what else runs on a host only ever adds time
+    best_s = min(
+        fastest_s(_stream_calls(name, arrays, threads, pool)) for threads in sorted({1, cores})
+    )
     read = {"read": 1, "copy": 1, "triad": 2, "write": 0}[name] * count * 4
     return DramCeiling(name, read, traffic_of(name, count) - read, best_s)
 
 
+def _stream_calls(
+    name: str, arrays: Sequence[np.ndarray], threads: int, pool: ThreadPoolExecutor
+) -> Iterator[Callable[[], object]]:
+    """Yield one call after the other, each on the next buffer set, split over the threads."""
+    stream = partial(_stream, name)
+    for number in cycle(range(len(arrays[0]))):
+        parts = [np.array_split(array[number], threads) for array in arrays]
+        work = list(zip(*parts, strict=True))
+        yield partial(stream, work[0]) if threads == 1 else partial(_at_once, pool, stream, work)
+
+
+def _at_once(
+    pool: ThreadPoolExecutor, stream: Callable[[Any], None], work: Sequence[object]
+) -> None:
+    list(pool.map(stream, work))
+
+
+def fastest_s(calls: Iterator[Callable[[], object]]) -> float:
+    """Return the time of the fastest call: what else runs on a host only ever adds time.
+
+    The first call is not timed (page faults, the start of BLAS's threads). A busy host is slow for
+    a tenth of a second at a time, so the calls go on beyond that.
+    """
+    next(calls)()
+    best_s, spent_s, count = float("inf"), 0.0, 0
+    while count < _HOST_LEAST_COUNT or spent_s < _HOST_SPEND_S:
+        call = next(calls)
+        started_ns = time.perf_counter_ns()
+        call()
+        time_s = (time.perf_counter_ns() - started_ns) * 1e-9
+        best_s, spent_s, count = min(best_s, time_s), spent_s + time_s, count + 1
+    return best_s
+
+
 def traffic_of(name: str, count: int) -> int:
     """Return the bytes that one pass of a host stream moves (fp32)."""
-    return {"read": 1, "copy": 2, "triad": 3, "write": 1}[name] * count * 4
+    return _HOST_STREAMS[name] * count * 4
 
 
 def _stream(name: str, part: Sequence[np.ndarray]) -> None:
@@ -151,13 +184,5 @@ def _host_gemm(pipe: str, kind: type[np.floating[Any]], extent: int) -> PipeCeil
     left: Array = rng.standard_normal((extent, extent)).astype(kind)
     right: Array = rng.standard_normal((extent, extent)).astype(kind)
     out = np.empty_like(left)
-    best_s = min(_host_time(lambda: np.matmul(left, right, out=out)) for _ in range(_GEMM_REPEATS))
-    return PipeCeiling(
-        pipe, 2 * extent**3, best_s, f"numpy.matmul {extent}^3, best of {_GEMM_REPEATS}"
-    )
-
-
-def _host_time(call: Callable[[], object]) -> float:
-    started = time.perf_counter_ns()
-    call()
-    return (time.perf_counter_ns() - started) * 1e-9
+    best_s = fastest_s(repeat(partial(np.matmul, left, right, out=out)))
+    return PipeCeiling(pipe, 2 * extent**3, best_s, f"numpy.matmul {extent}^3, the fastest call")

@@ -76,7 +76,7 @@ class Device(Protocol):
     ) -> None:
         """Fill the cache of compiled code, several at a time; a failure shows in prepare."""
 
-    def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> list[Array]:
+    def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> Sequence[Array]:
         """Return `set_count` copies of an argument as stored: random inputs, poisoned outputs."""
 
     def poison(self, array: Array) -> None:

@@ -77,7 +77,7 @@ class CpuDevice:
     ) -> None:
         """Nothing to compile."""
 
-    def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> list[Array]:
+    def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> Sequence[Array]:
         """Return `set_count` copies in one arena: the same random values in each, outputs NaN."""
         shape = arg.stored_shape(case)
         arena = np.empty((set_count, *shape), dtype=_NUMPY[arg.dtype_of(case)])
