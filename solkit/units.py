@@ -74,6 +74,11 @@ def flop_rate(value_flop_per_s: float) -> str:
     return _scaled(value_flop_per_s, "FLOP/s")
 
 
+def pipe_rate(pipe: str, value_per_s: float) -> str:
+    """Write the peak of a pipe; `sfu` counts results, all others FLOP."""
+    return _scaled(value_per_s, "result/s") if pipe == "sfu" else flop_rate(value_per_s)
+
+
 def flop_count(value_flop: float) -> str:
     """Write an operation count: 107.4e9 -> '107 GFLOP'."""
     return _scaled(value_flop, "FLOP")

@@ -128,7 +128,7 @@ def _card(gpu: "Gpu") -> str:
     peaks = [
         (
             name,
-            units.flop_rate(pipe.flop_per_s),
+            units.pipe_rate(name, pipe.flop_per_s),
             units.digits(pipe.flop_per_clock_per_sm, 6).rstrip("0").rstrip("."),
             units.frequency(pipe.clock_hz),
         )

@@ -202,8 +202,6 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
         )
     found += _doubts(run, scored)
     found += [line(note, 400) for note in (*run.notes, *run.facts.notes)]
-    if run.gpu:
-        found += [line(note, 400) for note in run.gpu.notes]
     notes = Counter(line(note, 400) for item in scored for note in item.outcome.notes)
     ranked = sorted(notes.items(), key=lambda item: (-item[1], item[0]))
     found += [f"{note} ({counted(count, 'case')})" for note, count in ranked[:NOTES_MOST]]

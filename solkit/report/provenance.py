@@ -79,7 +79,10 @@ def peaks(gpu: Gpu) -> tuple[Peak, ...]:
             detail += f"; {line(pipe.reason, 300)}"
         made.append(
             Peak(
-                line(name), units.flop_rate(pipe.flop_per_s), detail, _origin(gpu, f"pipes.{name}")
+                line(name),
+                units.pipe_rate(name, pipe.flop_per_s),
+                detail,
+                _origin(gpu, f"pipes.{name}"),
             )
         )
     made += [

@@ -15,7 +15,7 @@ from solkit.report.facts import FactGroup, caveats, conditions_line, facts
 from solkit.report.operators import OperatorView, operators
 from solkit.report.plain import DASH, counted, isolated, line
 from solkit.report.provenance import Ceiling, Peak, ceilings, peaks
-from solkit.report.ranking import Ranked, Ranking
+from solkit.report.ranking import Ranked, Ranking, long_enough
 from solkit.report.table import Column, Row, table
 from solkit.report.trouble import CaseLink, Trouble, case_link, counts_of
 from solkit.stats import quantile
@@ -70,6 +70,7 @@ class View:
     costly: tuple[Ranked, ...]
     costly_note: str
     lowest: tuple[Ranked, ...]
+    lowest_title: str
     best: tuple[Ranked, ...]
     operators: tuple[OperatorView, ...]
     columns: tuple[Column, ...]
@@ -79,6 +80,7 @@ class View:
     failures: tuple[Trouble, ...]
     skips: tuple[Trouble, ...]
     peaks: tuple[Peak, ...]
+    spec_notes: tuple[str, ...]
     ceilings: tuple[Ceiling, ...]
 
 
@@ -105,6 +107,7 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
         costly=ranked.costly(),
         costly_note=ranked.costly_note(),
         lowest=ranked.lowest(),
+        lowest_title=ranked.lowest_title(),
         best=ranked.best(),
         operators=operators(judged),
         columns=columns,
@@ -114,6 +117,7 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
         failures=trouble.failures(judged),
         skips=trouble.skips(judged),
         peaks=peaks(run.gpu) if run.gpu else (),
+        spec_notes=tuple(line(note, 400) for note in run.gpu.notes) if run.gpu else (),
         ceilings=ceilings(run.ceilings),
     )
 
@@ -160,7 +164,7 @@ def _tiles(
 ) -> tuple[Tile, ...]:
     if not good:
         return (Tile("Median SOL", "—", "nothing was measured"),)
-    lowest = min(good, key=lambda item: item.raw_fraction)
+    lowest = min(long_enough(good), key=lambda item: item.raw_fraction)
     highest = max(good, key=lambda item: item.raw_fraction)
     name = "SOL" if lowest.roof == "spec" else f"SOL@{lowest.roof}"
     total_s = sum(item.median_s for item in good)
@@ -182,11 +186,15 @@ def _tiles(
         Tile(
             "Lowest",
             units.percent(lowest.raw_fraction),
-            "launch latency" if lowest.regime.word == "latency" else "",
+            "launch latency" if lowest.regime.word == "latency" else _beyond(good),
             case_link(lowest, places[id(lowest)]),
         ),
         Tile("Measured", f"{len(good):,}", "cases, each checked against its reference"),
     )
+
+
+def _beyond(good: Sequence[Scored]) -> str:
+    return "beyond launch latency" if len(long_enough(good)) < len(good) else ""
 
 
 def _alerts(judged: Sequence[Judged], good: Sequence[Scored]) -> tuple[Alert, ...]:
