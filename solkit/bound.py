@@ -1,4 +1,4 @@
-"""Roofs, and the least time a piece of work can take under one (DESIGN.md, section 2)."""
+"""Roofs, and the least time a piece of work can take under one (docs/numbers.md)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_MOST_NAME = 80  # of a known name in a remedy: a declaration may name things as it likes
+
+
 class SolkitError(Exception):
     """What went wrong and where (`message`), and what the person can do about it (`remedy`)."""
 
@@ -51,7 +54,7 @@ def unknown(
     what: str, name: object, known: "Iterable[str]", *, where: str = "", hint: str = ""
 ) -> BadInput:
     """Build the error for a name nobody knows: it lists the known ones and the nearest."""
-    names = sorted(known)
+    names = sorted(one if len(one) <= _MOST_NAME else f"{one[:_MOST_NAME]}..." for one in known)
     near = get_close_matches(str(name), names, n=1, cutoff=0.5)
     place = f"{where}: " if where else ""
     remedy = f"did you mean {near[0]!r}? " if near else ""

@@ -4,6 +4,7 @@ Line 1 is the header, then one line an outcome, appended and synced to disk grou
 end line. A run that was cut has no end line, or half a last line: it reads as far as it goes.
 """
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from solkit.errors import BadInput, NoDevice, SolkitError
+from solkit.files import read_whole
 from solkit.model import Case, CaseKey, Outcome, Run
 from solkit.wire import (
     KINDS,
@@ -111,7 +113,10 @@ class Writer:
                 raise
         finally:
             if self._file is not None:
-                self._file.close()
+                with contextlib.suppress(
+                    OSError
+                ):  # what was not written and synced is told already
+                    self._file.close()
 
     def _write(self, lines: Sequence[bytes]) -> None:
         if self._file is None:
@@ -176,12 +181,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 def _read_file(path: Path) -> Run:
     try:
-        size = path.stat().st_size
-        if size > MOST_FILE_BYTES:
-            raise BadInput(
-                f"{path}: {size:,} bytes are too many for a run", remedy="split it into segments"
-            )
-        text = path.read_bytes()
+        text = read_whole(path, most_bytes=MOST_FILE_BYTES, remedy="split it into segments")
     except OSError as error:
         raise BadInput(
             f"{path}: can't be read: {error.strerror or error}",

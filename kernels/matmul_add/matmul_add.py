@@ -98,13 +98,13 @@ def tile_for(case: Case) -> MmaTile | FfmaTile:
     Where none does, the one that makes most blocks: small shapes wait for memory, and more SMs
     fetch more at a time.
     """
-    m, n = case.shape["M"], case.shape["N"]
+    m = case.shape["M"]
     tiles: tuple[MmaTile | FfmaTile, ...] = FFMA_TILES if case.dtype == "fp32" else MMA_TILES
     fitting = [tile for tile in tiles if tile.bm < 2 * m] or [tiles[-1]]
     for tile in fitting:
         if _blocks(case, tile) >= FILL:
             return tile
-    return max(fitting, key=lambda tile: ceil_div(m, tile.bm) * ceil_div(n, tile.bn))
+    return max(fitting, key=lambda tile: _blocks(case, tile))
 
 
 def _blocks(case: Case, tile: MmaTile | FfmaTile) -> int:

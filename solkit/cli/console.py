@@ -1,5 +1,6 @@
 """What a person sees: data on stdout, talk on stderr, tables that fit a terminal."""
 
+import contextlib
 import json
 import os
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+from solkit.errors import NoDevice
 from solkit.report.plain import block
 
 _GAP = "  "
@@ -25,19 +27,28 @@ VOICE = _Voice()
 def say(text: str) -> None:
     """Tell the person something on stderr, unless --quiet."""
     if not VOICE.quiet:
-        _write(sys.stderr, block(text))
+        _tell(block(text))
 
 
 def complain(message: str, remedy: str = "") -> None:
     """Write an error and its remedy on stderr, in colour on a terminal."""
-    _write(sys.stderr, f"{_styled('error:', '1;31')} {block(message)}")
+    _tell(f"{_styled('error:', '1;31')} {block(message)}")
     if remedy:
-        _write(sys.stderr, f"{_styled('remedy:', '1')} {block(remedy)}")
+        _tell(f"{_styled('remedy:', '1')} {block(remedy)}")
 
 
 def show(text: str) -> None:
-    """Write data on stdout."""
-    _write(sys.stdout, text)
+    """Write data on stdout; NoDevice where it can't be taken (a reader that left is no error)."""
+    try:
+        _write(sys.stdout, text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon(sys.stdout)
+        raise NoDevice(
+            f"standard output can't be written: {error.strerror or error}",
+            remedy="free some space, or send it elsewhere",
+        ) from error
 
 
 def show_json(document: object) -> None:
@@ -62,6 +73,28 @@ def table(
 def heading(text: str) -> str:
     """Return a line that stands out on a terminal."""
     return _styled(text, "1;36", to_stdout=True)
+
+
+def open_closed_streams() -> None:
+    """Give a program that was started with stdout or stderr closed somewhere to write to."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # as long as the program
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # as long as the program
+
+
+def abandon(stream: TextIO) -> None:
+    """Let what is still in a stream's buffer go nowhere, so that nothing fails at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _tell(text: str) -> None:
+    """Write on stderr; where nobody can hear it (closed, full), the work goes on all the same."""
+    try:
+        _write(sys.stderr, text)
+    except OSError:
+        with contextlib.suppress(OSError):  # there is no further place to say it
+            abandon(sys.stderr)
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -1,6 +1,6 @@
 """The command line: parse, call, print, exit. The only place that catches SolkitError."""
 
-import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from solkit import __version__
 from solkit.cli import doctor, gpus, listing, new, plan, report, roofline, run
-from solkit.cli.console import VOICE, complain, show
+from solkit.cli.console import VOICE, abandon, complain, open_closed_streams, show
 from solkit.errors import SolkitError
 
 INTERRUPTED = 130
@@ -38,7 +38,7 @@ class _Group(TyperGroup):
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:  # `solkit list | head`: the reader has what it wants
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            abandon(sys.stdout)
             raise typer.Exit(0) from error
         except (OSError, RecursionError, MemoryError) as error:
             raise _unexpected(error, debug=debug) from error
@@ -107,8 +107,22 @@ def arranged(arguments: Sequence[str]) -> list[str]:
     return [*front, *rest, *arguments[end:]]
 
 
+def _interrupt_when_ended() -> None:
+    """Let SIGTERM and a closed terminal end a run as Ctrl-C does: with a report."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP; under nohup it stays ignored
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+
+
 def main() -> None:
     """Run the program."""
+    open_closed_streams()
+    _interrupt_when_ended()
     try:
         app(args=arranged(sys.argv[1:]), prog_name="solkit")
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """Where a run goes: a folder proved writable before anything is measured, and the latest link."""
 
 import contextlib
+import errno
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,15 +21,18 @@ def run_id(device_name: str, now: datetime) -> str:
 
 def make_folder(out: Path | None, name: str) -> Path:
     """Make the folder of a new run and prove that it can be written; without `out`, a new one."""
-    folder = out if out is not None else _unused(ROOT / name)
-    if (folder / RUN_FILE).exists():
+    folder = out if out is not None else ROOT / name
+    if out is not None and (folder / RUN_FILE).exists():
         raise BadInput(
             f"{folder}: holds a run already",
             remedy=f"finish it with --resume {folder}, or take another --out",
         )
-    proof = folder / ".writable"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if out is None:
+            folder = _made_anew(folder)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+        proof = folder / ".writable"
         proof.write_bytes(b"x")
         proof.unlink()
     except OSError as error:
@@ -46,17 +50,39 @@ def forget(folder: Path, *, made_here: bool) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file whole: a reader never sees half of it."""
-    half = path.with_name(f".{path.name}.half")
+    """Write a text file whole: a reader never sees half of it.
+
+    A link's target is written, not the link; a device or a pipe (/dev/null, `>(command)`) is
+    written into, not replaced.
+    """
     try:
-        with contextlib.suppress(FileExistsError):
-            path.parent.mkdir(parents=True)
-        half.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-        half.replace(path)
+        if path.exists() and not path.is_file():
+            _put(path, text)
+        else:
+            _put_whole(path.resolve(), text)
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise NoDevice(
-            f"{path}: can't be written: {error.strerror or error}", remedy="name another file"
+            f"{path}: can't be written: {error.strerror or error}",
+            remedy="free some space, or name another file" if full else "name another file",
         ) from error
+
+
+def _put_whole(path: Path, text: str) -> None:
+    half = path.with_name(f".{path.name}.half")
+    with contextlib.suppress(FileExistsError):
+        path.parent.mkdir(parents=True)
+    try:
+        _put(half, text)
+        half.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            half.unlink()
+        raise
+
+
+def _put(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def link_latest(folder: Path) -> None:
@@ -76,9 +102,13 @@ def latest_run() -> Path | None:
     return path if path.is_file() else None
 
 
-def _unused(folder: Path) -> Path:
-    """Return the folder, or with a number behind it where another run took the name."""
+def _made_anew(folder: Path) -> Path:
+    """Make the folder, with a number behind its name where another run was quicker to take it."""
     candidate, number = folder, 2
-    while candidate.exists():
-        candidate, number = folder.with_name(f"{folder.name}-{number}"), number + 1
-    return candidate
+    while True:
+        try:
+            candidate.mkdir(parents=True)
+        except FileExistsError:
+            candidate, number = folder.with_name(f"{folder.name}-{number}"), number + 1
+        else:
+            return candidate

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 import typer
 
 from solkit.cli.console import say, show
-from solkit.errors import BadInput
+from solkit.errors import BadInput, unknown
+from solkit.report.plain import line
 
 if TYPE_CHECKING:
     from solkit.model import Run
@@ -38,10 +39,13 @@ def command(
     from solkit.report.renderers import RENDERERS
 
     run = record.read(runs)
+    kernels = {outcome.case.kernel for outcome in run.outcomes}
+    if baseline and baseline not in kernels:
+        raise unknown("kernel for --baseline", baseline, kernels)
     if rescore:
         run = with_todays_spec(run)
     for note in run.notes:
-        say(f"note: {note}")
+        say(f"note: {line(note, 400)}")
     text = RENDERERS[to](run, score(run, baseline=baseline or None))
     if output is None:
         show(text.rstrip("\n"))

@@ -253,6 +253,11 @@ def _intent(path: Path) -> Intent:
             f"{path}: can't be read: {error.strerror or error}",
             remedy="--resume takes the folder of a run: solkit-out/<run id>",
         ) from error
+    except BadInput as error:
+        raise BadInput(
+            f"{path}: is not what a run left there: {error.message}",
+            remedy="measure the missing cases in a new run; `solkit report` reads both together",
+        ) from error
 
 
 def _finish(folder: Path, request: Request, error: BaseException | None) -> None:
@@ -264,13 +269,17 @@ def _finish(folder: Path, request: Request, error: BaseException | None) -> None
     judged = score(run, baseline=request.baseline)
     roof = request.roof or ("measured" if run.gpu is None else "spec")
     report = folder / outputs.REPORT_FILE
-    outputs.write(report, RENDERERS["html"](run, judged))
-    show(summary(run, judged, roof))
     ending: BaseException | None = error
+    try:
+        outputs.write(report, RENDERERS["html"](run, judged))
+    except NoDevice as unwritten:  # a full disk: what was measured is told all the same
+        ending = ending or unwritten
+    show(summary(run, judged, roof))
     if ending is None:
         ending = verdict(judged, roof=roof, fail_under=request.fail_under)
     if isinstance(ending, KeyboardInterrupt):
         say(f"the run was cut short; finish it with: solkit run --resume {folder}")
-    show(f"{report}")
+    if report.exists():
+        show(f"{report}")
     if ending is not None:
         raise ending

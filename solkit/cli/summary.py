@@ -78,6 +78,11 @@ def verdict(
         return CasesFailed(
             f"of {len(judged)} cases {told}", remedy="the report names causes and remedies"
         )
+    if judged and not bad["measured"]:
+        return CasesFailed(
+            f"nothing was measured: all {len(judged)} cases were skipped",
+            remedy="the reasons stand above; give the sweep what this device can do",
+        )
     return None
 
 

@@ -154,9 +154,9 @@ class Operator:
         return self.tolerance.get(dtype, DEFAULT_TOLERANCE[dtype])
 
     def _problems(self) -> Iterator[str]:
-        wrong = [arg for arg in self.args if not isinstance(arg, Arg)]
+        wrong = next(self._wrong_kinds(), "")  # the rules below may then trust every type
         if wrong:
-            yield f"args holds {wrong[0]!r}, which is no Arg"
+            yield wrong
             return
         names = [arg.name for arg in self.args]
         if not self.outputs:
@@ -173,15 +173,37 @@ class Operator:
         for dtype in (*self.dtypes, *self.tolerance):
             if dtype not in DTYPES:
                 yield f"the dtype {dtype!r} is unknown (known: {', '.join(DTYPES)})"
-        yield from (
-            f"the param {name!r} has no values" for name, held in self.params.items() if not held
-        )
         yield from self._reference_problems()
 
-    def _reference_problems(self) -> Iterator[str]:
-        if not callable(self.reference):
-            yield "its reference is not a function"
+    def _wrong_kinds(self) -> Iterator[str]:
+        """Say which fields don't hold what they should: an author's types are not checked."""
+        if not isinstance(self.name, str) or not self.name.strip():
+            yield "its name is no text"
+        if not isinstance(self.args, tuple):
+            yield f"args is {self.args!r}, not a tuple of Arg"
             return
+        yield from (
+            f"args holds {arg!r}, which is no Arg" for arg in self.args if not isinstance(arg, Arg)
+        )
+        yield from (
+            f"{what} is not a function"
+            for what, held in (("its work", self.work), ("its reference", self.reference))
+            if not callable(held)
+        )
+        words = [axis for arg in self.args if isinstance(arg, Arg) for axis in arg.axis_names]
+        words += [arg.name for arg in self.args if isinstance(arg, Arg)]
+        yield from (
+            f"{word!r} can't be the name of an argument, an axis or a param: letters, digits and _"
+            for word in (*words, *self.params)
+            if not (isinstance(word, str) and word.isidentifier())
+        )
+        for name, values in self.params.items():
+            if not isinstance(values, tuple) or not values:
+                yield f"the param {name!r} has no values: give a tuple, the default first"
+            elif not all(isinstance(value, (str, int, float, bool)) for value in values):
+                yield f"the param {name!r} has values that are neither text nor numbers: {values!r}"
+
+    def _reference_problems(self) -> Iterator[str]:
         taken = inspect.signature(self.reference).parameters
         missing = [arg.name for arg in self.inputs if arg.name not in taken]
         if missing:

@@ -13,6 +13,8 @@ from solkit.declare.operator import Operator
 from solkit.errors import BadInput, SolkitError, unknown
 from solkit.resources import folder
 
+_LOADED = "solkit_loaded_"  # the modules of declarations
+
 
 @dataclass(slots=True)
 class Registry:
@@ -102,13 +104,16 @@ def load(path: Path) -> list[Operator | Kernel]:
     if path.is_dir():
         found = [item for file in sorted(path.glob("*.py")) for item in load(file)]
         if not found:
-            raise BadInput(f"{path}: no .py file in it declares an Operator or a Kernel")
+            raise BadInput(
+                f"{path}: no .py file in it declares an Operator or a Kernel",
+                remedy="see docs/write-a-kernel.md",
+            )
         return found
     if not path.is_file():
         raise BadInput(
             f"{path}: no such file or folder", remedy="--load takes a .py file or a folder of them"
         )
-    name = f"solkit_loaded_{path.stem}_{sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    name = f"{_LOADED}{path.stem}_{sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadInput(
@@ -123,20 +128,23 @@ def load(path: Path) -> list[Operator | Kernel]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a file that raises or exits is that file's fault
+        place = raised_at(error)
+        line = f" (line {place[1]})" if place else ""
         raise BadInput(
-            f"{path}: importing it raised {type(error).__name__}: {error}{_line_of(error, path)}",
+            f"{path}: importing it raised {type(error).__name__}: {error}{line}",
             remedy="run it by itself: python " + str(path),
         ) from error
     return _declared(vars(module).values(), path)
 
 
-def _line_of(error: BaseException, path: Path) -> str:
-    line, frame = None, error.__traceback__
+def raised_at(error: BaseException) -> tuple[Path, int] | None:
+    """Return the file and line of loaded code that an error came through last, if it did."""
+    found, frame = None, error.__traceback__
     while frame is not None:
-        if Path(frame.tb_frame.f_code.co_filename) in (path, path.resolve(), path.absolute()):
-            line = frame.tb_lineno
+        if str(frame.tb_frame.f_globals.get("__name__", "")).startswith(_LOADED):
+            found = Path(frame.tb_frame.f_code.co_filename), frame.tb_lineno
         frame = frame.tb_next
-    return f" (line {line})" if line else ""
+    return found
 
 
 def _declared(values: Iterable[object], path: Path) -> list[Operator | Kernel]:

@@ -1,4 +1,4 @@
-"""Outcomes become scores: how near the speed of light, under which roof (DESIGN.md, section 2)."""
+"""Outcomes become scores: how near the speed of light, under which roof (docs/numbers.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

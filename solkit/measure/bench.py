@@ -184,9 +184,10 @@ class Bench:
                 self._process.answer = self._process.ask({"do": "load", "paths": paths})
             except WorkerDied as died:
                 self._stop()
+                path = paths[died.index] if 0 <= died.index < len(paths) else "--load"
                 raise BadInput(
-                    f"loading the declarations ended the worker: {died.message}",
-                    remedy="import the --load files by themselves to see why",
+                    f"{path}: loading the declarations ended the worker: {died.message}",
+                    remedy=f"run it by itself to see why: python {path}",
                 ) from died
             except SolkitError:
                 self._stop()

@@ -4,27 +4,23 @@ They share inputs, clocks and heat. A kernel that fails costs its own case only.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
-from solkit.errors import NoDevice, SolkitError
+from solkit.errors import NoDevice
 from solkit.measure import buffers, check
-from solkit.measure.device.base import Buffers, Device, DeviceLost, Program, Sample
-from solkit.measure.remedies import remedy_for
+from solkit.measure.device.base import Device, DeviceLost, Sample
+from solkit.measure.entry import Entry, Guard, Say, alive, timed
 from solkit.measure.sampling import enough, steady
-from solkit.model import Check, Clocks, Failed, Measured, Outcome, Stage
+from solkit.model import Clocks, Failed, Measured, Outcome, Stage
 from solkit.plan.jobs import Job
 from solkit.stats import median, quantile, spread, thin
 
 WARM_BATCH = 8
 WARM_MOST_S = 0.3
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-
-Say = Callable[[int, Stage], None]
 
 
 class Lost(Exception):  # what became of the device
@@ -43,24 +39,6 @@ class Settings:
     budget_s: float
     floor_s: float
     include: Path
-
-
-@dataclass(slots=True)
-class _Entry:
-    index: int
-    job: Job
-    operator: Operator
-    kernel: Kernel
-    program: Program | None = None
-    check: Check | None = None
-    samples: list[Sample] = field(default_factory=list)
-    spent_s: float = 0.0
-    ended: str = ""
-    failed: Failed | None = None
-
-    @property
-    def times_s(self) -> list[float]:
-        return [sample.time_s for sample in self.samples]
 
 
 def measure(
@@ -84,7 +62,7 @@ def _measure(
     device: Device, registry: Registry, jobs: Sequence[Job], settings: Settings, say: Say
 ) -> list[Outcome]:
     entries = [
-        _Entry(
+        Entry(
             index,
             job,
             registry.operators[job.case.operator],
@@ -93,89 +71,53 @@ def _measure(
         for index, job in enumerate(jobs)
     ]
     for entry in entries:
-        with _Guard(entry, "compile", say):
+        with Guard(entry, "compile", say):
             entry.program = device.prepare(
                 entry.kernel, entry.operator, entry.job.case, settings.include
             )
-    alive = _alive(entries)
+    left = alive(entries)
     sets: buffers.BufferSets | None = None
-    if alive:
-        with _Guard(alive[0], "allocate", say, others=alive[1:]):
-            sets = buffers.make(device, alive[0].operator, alive[0].job.case, settings.seed)
+    if left:
+        with Guard(left[0], "allocate", say, others=left[1:]):
+            sets = buffers.make(device, left[0].operator, left[0].job.case, settings.seed)
     if sets is not None:
-        _check_all(device, sets, _alive(entries), settings, say)
-        _warm(device, sets, _alive(entries), say)
+        _check_all(device, sets, alive(entries), settings, say)
+        _warm(device, sets, alive(entries), say)
         before = device.conditions()
-        _sample(device, sets, _alive(entries), settings, say)
+        _sample(device, sets, alive(entries), settings, say)
         conditions = _joined(before, device.conditions())
-        _check_again(device, sets, _alive(entries), settings, say)
+        _check_again(device, sets, alive(entries), settings, say)
         return [_outcome(entry, device, sets, conditions, settings) for entry in entries]
     return [entry.failed for entry in entries if entry.failed]
-
-
-class _Guard:
-    """Turns what one entry's stage raises into that entry's failure; a lost device goes on up."""
-
-    def __init__(
-        self, entry: _Entry, stage: Stage, say: Say, others: Sequence[_Entry] = ()
-    ) -> None:
-        self.entry, self.stage, self.others = entry, stage, others
-        say(entry.index, stage)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if error is None:
-            return False
-        if isinstance(error, DeviceLost) or not isinstance(error, Exception):
-            return False
-        message, remedy = _explained(error)
-        for entry in (self.entry, *self.others):
-            compiled = entry.program.compiled if entry.program else ()
-            if entry.failed is None:  # the first failure explains the later ones
-                entry.failed = Failed(entry.job.case, self.stage, message, remedy, compiled)
-        return True
-
-
-def _explained(error: Exception) -> tuple[str, str]:
-    if isinstance(error, SolkitError):
-        return error.message, error.remedy
-    message = f"{type(error).__name__}: {error}"
-    return message, remedy_for(message, "run the case alone with --debug")
-
-
-def _alive(entries: Sequence[_Entry]) -> list[_Entry]:
-    return [entry for entry in entries if entry.failed is None]
 
 
 def _check_all(
     device: Device,
     sets: buffers.BufferSets,
-    entries: Sequence[_Entry],
+    entries: Sequence[Entry],
     settings: Settings,
     say: Say,
 ) -> None:
     """Run each kernel once on poisoned outputs and compare every output with the reference."""
     expected: check.Expectation | None = None
     first = entries[0]
-    with _Guard(first, "check", say, others=entries[1:]):
+    with Guard(first, "check", say, others=entries[1:]):
         expected = check.expect(
             device, first.operator, first.job.case, sets.buffers(0), settings.seed
         )
-    for entry in _alive(entries):
+    for entry in alive(entries):
         if entry.program is None or expected is None:
             continue
-        with _Guard(entry, "launch", say):
+        with Guard(entry, "launch", say):
             sets.poison(device, 0)
             entry.program.bind(sets.buffers(0))()
             device.synchronize()
         if entry.failed is None:
-            with _Guard(entry, "check", say):
+            with Guard(entry, "check", say):
                 entry.check = check.compare(
                     device, entry.operator, entry.job.case, sets.buffers(0), expected
                 )
-        with _Guard(entry, "check", say):
+        with Guard(entry, "check", say):
             sets.restore(device)
             _keep_inputs(device, sets, entry, expected, settings.seed)
 
@@ -183,7 +125,7 @@ def _check_all(
 def _check_again(
     device: Device,
     sets: buffers.BufferSets,
-    entries: Sequence[_Entry],
+    entries: Sequence[Entry],
     settings: Settings,
     say: Say,
 ) -> None:
@@ -192,7 +134,7 @@ def _check_again(
         return
     first, seed = entries[0], settings.seed + 1
     fresh, expected = sets, None
-    with _Guard(first, "check", say, others=entries[1:]):
+    with Guard(first, "check", say, others=entries[1:]):
         try:
             fresh = buffers.make(device, first.operator, first.job.case, seed, most_sets=1)
         except NoDevice:  # one set fills the memory: its old inputs must do
@@ -201,19 +143,19 @@ def _check_again(
         expected = check.expect(
             device, first.operator, first.job.case, fresh.buffers(0), settings.seed
         )
-    for entry in _alive(entries):
+    for entry in alive(entries):
         if expected is None:
             continue
-        with _Guard(entry, "check", say):
+        with Guard(entry, "check", say):
             fresh.poison(device, 0)
-            _timed(device, entry, fresh.buffers(0))
+            timed(device, entry, fresh.buffers(0))
             device.synchronize()
             after = check.compare(
                 device, entry.operator, entry.job.case, fresh.buffers(0), expected
             )
             if entry.check is None or after.error_fraction > entry.check.error_fraction:
                 entry.check = after
-        with _Guard(entry, "check", say):
+        with Guard(entry, "check", say):
             fresh.restore(device)
             _keep_inputs(device, fresh, entry, expected, seed)
 
@@ -221,7 +163,7 @@ def _check_again(
 def _keep_inputs(
     device: Device,
     sets: buffers.BufferSets,
-    entry: _Entry,
+    entry: Entry,
     expected: check.Expectation,
     seed: int,
 ) -> None:
@@ -236,17 +178,10 @@ def _keep_inputs(
         )
 
 
-def _timed(device: Device, entry: _Entry, arrays: Buffers) -> Sample:
-    if entry.program is None:
-        message = "an entry is timed only once it is prepared"
-        raise TypeError(message)
-    return device.time([entry.program.bind(arrays)])[0]
-
-
-def _warm(device: Device, sets: buffers.BufferSets, entries: Sequence[_Entry], say: Say) -> None:
+def _warm(device: Device, sets: buffers.BufferSets, entries: Sequence[Entry], say: Say) -> None:
     """Run every kernel until its times and clocks agree from one batch to the next."""
     for entry in entries:
-        with _Guard(entry, "time", say):
+        with Guard(entry, "time", say):
             started = time.monotonic()
             before: list[Sample] = []
             while (left_s := WARM_MOST_S - (time.monotonic() - started)) > 0:
@@ -257,12 +192,12 @@ def _warm(device: Device, sets: buffers.BufferSets, entries: Sequence[_Entry], s
         sets.restore(device)
 
 
-def _batch(device: Device, sets: buffers.BufferSets, entry: _Entry, left_s: float) -> list[Sample]:
+def _batch(device: Device, sets: buffers.BufferSets, entry: Entry, left_s: float) -> list[Sample]:
     """Take a batch of samples, fewer where they are long."""
     started = time.monotonic()
     batch: list[Sample] = []
     while len(batch) < WARM_BATCH and (not batch or time.monotonic() - started < left_s):
-        batch.append(_timed(device, entry, sets.buffers(sets.take())))
+        batch.append(timed(device, entry, sets.buffers(sets.take())))
     return batch
 
 
@@ -275,7 +210,7 @@ def _settled(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
 def _sample(
     device: Device,
     sets: buffers.BufferSets,
-    entries: Sequence[_Entry],
+    entries: Sequence[Entry],
     settings: Settings,
     say: Say,
 ) -> None:
@@ -284,11 +219,11 @@ def _sample(
     taken = 0
     while open_entries:
         for entry in open_entries:
-            with _Guard(entry, "time", say):
+            with Guard(entry, "time", say):
                 if sets.pristine and taken % sets.count == 0:
                     sets.restore(device)
                 started = time.monotonic()
-                entry.samples.append(_timed(device, entry, sets.buffers(sets.take())))
+                entry.samples.append(timed(device, entry, sets.buffers(sets.take())))
                 entry.spent_s += time.monotonic() - started
                 taken += 1
                 verdict = enough(
@@ -313,7 +248,7 @@ def _joined(before: Clocks, after: Clocks) -> Clocks:
 
 
 def _outcome(
-    entry: _Entry, device: Device, sets: buffers.BufferSets, conditions: Clocks, settings: Settings
+    entry: Entry, device: Device, sets: buffers.BufferSets, conditions: Clocks, settings: Settings
 ) -> Outcome:
     if entry.failed is not None:
         return entry.failed

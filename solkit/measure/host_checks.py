@@ -95,7 +95,12 @@ def cpu_device(facts: DeviceFacts) -> Finding:
 
 def folder(check_id: str, place: Path, what: str, remedy: str) -> Finding:
     """See that a folder can be written and has room, without leaving anything in it."""
-    existing = place.absolute()
+    try:
+        existing = place.absolute()
+    except FileNotFoundError:
+        return Finding(
+            check_id, "fail", "the folder that this was started in is gone", "change to another one"
+        )
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():

@@ -18,6 +18,7 @@ from solkit.measure.protocol import STAGE_LIMIT_S, line
 
 _TAIL_BYTES = 2000  # of what a worker said on standard error, kept for its last words
 _POLL_S = 1.0
+_BETWEEN_STACKS = ("another exception occurred:", "direct cause of the following exception:")
 
 
 class WorkerDied(Exception):  # what became of the worker
@@ -136,9 +137,29 @@ class Process:
         known = {int(number): number.name for number in signal.Signals}
         how = f"signal {known.get(-code, -code)}" if code < 0 else f"exit code {code}"
         self._errors.seek(0, 2)
-        self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))
-        tail = self._errors.read().decode("utf-8", "replace").strip()
+        start = max(0, self._errors.tell() - _TAIL_BYTES)
+        self._errors.seek(start)
+        if start:
+            self._errors.readline()  # the end of a line whose beginning is not told
+        tail = without_tracebacks(self._errors.read().decode("utf-8", "replace"))
         return f"the worker ended with {how}" + (f"; it said: {tail}" if tail else "")
+
+
+def without_tracebacks(text: str) -> str:
+    """Return what a process said without Python's stacks: of each, only its last line stays.
+
+    Blank lines go; the text may begin in the middle of a stack.
+    """
+    kept: list[str] = []
+    inside = text.startswith((" ", "\t"))
+    for each in text.splitlines():
+        if each.startswith("Traceback (most recent call last)"):
+            inside = True
+        elif each.strip() and not (inside and each.startswith((" ", "\t"))):
+            inside = each.endswith(_BETWEEN_STACKS)
+            if not inside:
+                kept.append(each)
+    return "\n".join(kept).strip()
 
 
 def _error(said: dict[str, Any]) -> SolkitError:

@@ -1,7 +1,8 @@
 """The worker: the process that owns the device, and the only one that runs authors' code.
 
-It reads commands from its standard input and answers on the file descriptor its standard output
-had; whatever authors' code prints goes to standard error. It ends when its input does.
+It reads commands from what was its standard input and answers on what was its standard output;
+whatever authors' code prints goes to standard error, and its standard input is empty. The worker
+ends when the commands do.
 """
 
 import ctypes
@@ -18,6 +19,7 @@ from solkit.declare.registry import Registry, bundled, load
 from solkit.errors import BadInput, NoDevice, SolkitError
 from solkit.measure import ceilings, group
 from solkit.measure.device.base import Device
+from solkit.measure.entry import explained
 from solkit.measure.protocol import line, plain, typed
 from solkit.model import Case, Ceilings, Outcome
 from solkit.plan.jobs import Job
@@ -52,8 +54,15 @@ class Worker:
         """Load the bundled declarations and then the user's."""
         self._registry = bundled()
         self._bundled = set(self._registry.kernels)
-        for path in paths:
-            self._registry.add(load(Path(path)), where=path)
+        for index, path in enumerate(paths):
+            self.at(index, "describe")
+            declared = load(Path(path))
+            if not declared:
+                raise BadInput(
+                    f"{path}: declares no Operator and no Kernel",
+                    remedy="hold one in a name at the top of the file: docs/write-a-kernel.md",
+                )
+            self._registry.add(declared, where=path)
         catalog = LocalCatalog(self._registry)
         kernels = [
             KernelInfo(**{**_fields(info), "bundled": (info.operator, info.name) in self._bundled})
@@ -171,7 +180,7 @@ def serve(source: BinaryIO, out: BinaryIO) -> None:
                 }
             )
         except Exception as error:  # noqa: BLE001  # the border to authors' code: said to the parent, never swallowed
-            message, remedy = f"{type(error).__name__}: {error}", "run the case alone with --debug"
+            message, remedy = explained(error)
             said = {"message": message, "remedy": remedy, "exit": BadInput.exit_code}
             worker.say({"error": said})
 
@@ -181,9 +190,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    out = os.fdopen(os.dup(1), "wb")
+    # Authors' code gets neither pipe: what it prints is talk, and what it would read is at its end.
+    source, out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    serve(sys.stdin.buffer, out)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    serve(source, out)
 
 
 if __name__ == "__main__":

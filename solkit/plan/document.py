@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solkit.errors import BadInput, unknown
+from solkit.files import read_whole
 from solkit.model import Param
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from yaml.nodes import Node
 
 MOST_BYTES = 16 * 1024 * 1024  # 10,000 explicit points are half a megabyte
+COMMAND_LINE = "command line"  # a document made of it has no lines that a person could look up
 _MOST_DIGITS = 40  # beyond any size that is allowed anywhere
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _TAG = "tag:yaml.org,2002:"
@@ -46,7 +48,7 @@ class Item:
     @property
     def where(self) -> str:
         """File and line, as errors name them."""
-        return f"{self.file}: line {self.line}"
+        return self.file if self.file == COMMAND_LINE else f"{self.file}: line {self.line}"
 
     @property
     def word(self) -> str:
@@ -111,7 +113,10 @@ class Item:
         """Read text; a number stands for itself (fp32, 2048 and true are all words here)."""
         value = self.node.value
         if not isinstance(value, str) or not value or self.node.tag == f"{_TAG}null":
-            raise BadInput(f"{self.where}: {what} must be a name, not {self.word}")
+            raise BadInput(
+                f"{self.where}: {what} must be a name, not {self.word}",
+                remedy="write one word; see `solkit new shapes` and `solkit list`",
+            )
         return value
 
     def whole(self, what: str, *, least: int, most: int) -> int:
@@ -150,23 +155,21 @@ class Item:
                     return value
             if value and kind != "null":
                 return value
-        raise BadInput(f"{self.where}: {what} must be a name or a number, not {self.word}")
+        raise BadInput(
+            f"{self.where}: {what} must be a name or a number, not {self.word}",
+            remedy="write one of the values that `solkit list` shows",
+        )
 
 
 def load(path: Path) -> Item:
     """Read a YAML file as one document; raise BadInput with the line of what is wrong."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+        raw = read_whole(path, most_bytes=MOST_BYTES, remedy="use grid: instead of listing points")
     except OSError as error:
         raise BadInput(
             f"{path}: can't be read: {error.strerror or error}",
             remedy="write one with `solkit new shapes`",
         ) from error
-    if len(raw) > MOST_BYTES:
-        raise BadInput(
-            f"{path}: is over {MOST_BYTES:,} bytes", remedy="use grid: instead of listing points"
-        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

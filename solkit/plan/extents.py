@@ -82,7 +82,7 @@ def _axis(item: Item, axis: str, most: int) -> Axis:
     if len(steps) > most:
         raise BadInput(
             f"{item.where}: the range of {axis} has {len(steps):,} values, over {most:,} cases",
-            remedy="take a larger step, or factor",
+            remedy="take a larger step, or factor, or allow more with --max-cases",
         )
     return Axis(len(steps), lambda: steps)
 

@@ -15,6 +15,7 @@ _ORDERS: dict[str, Callable[[float, float], bool]] = {
     ">": compare.gt,
     ">=": compare.ge,
 }
+_WORDS = ("operator", "kernel", "dtype")
 _REMEDY = "write e.g. --only 'operator=softmax,rows>=64,dtype=fp16|bf16'"
 
 
@@ -49,12 +50,17 @@ class Only:
 
     def select(self, cases: Sequence[Case]) -> tuple[Case, ...]:
         """Return the cases that meet every term; an unknown name or nothing left is an error."""
-        known = {"operator", "kernel", "dtype"}
+        known = set(_WORDS)
         for case in cases:
             known.update(case.shape, case.params)
         for term in self.terms:
             if term.name not in known:
                 raise unknown("name in --only", term.name, known)
+            if term.name in _WORDS and term.sign == "=":
+                held = {str(_value(case, term.name)) for case in cases}
+                strange = [value for value in term.values if value not in held]
+                if len(strange) == len(term.values):
+                    raise unknown(f"{term.name} in --only", strange[0], held)
         kept = tuple(case for case in cases if all(term.holds(case) for term in self.terms))
         if not kept:
             raise BadInput(
@@ -86,7 +92,7 @@ def _term(text: str) -> Term:
 
 
 def _value(case: Case, name: str) -> Param | None:
-    if name in ("operator", "kernel", "dtype"):
+    if name in _WORDS:
         return str(getattr(case, name))
     return case.shape.get(name, case.params.get(name))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solkit.errors import BadInput, unknown
+from solkit.files import read_whole
 from solkit.gpu import PIPES, Gpu, Link, MigProfile, Pipe, Source
 from solkit.resources import folder
 
@@ -150,17 +151,15 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  # walks any field of any datacla
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_whole(
+            path,
+            most_bytes=MAX_FILE_BYTES,
+            remedy="a spec file holds one card; is this the right file?",
+        )
     except OSError as error:
         raise BadInput(
             f"{path}: cannot be read: {error.strerror}", remedy="check the path and its rights"
         ) from error
-    if len(data) > MAX_FILE_BYTES:
-        raise BadInput(
-            f"{path}: larger than {MAX_FILE_BYTES:,} bytes",
-            remedy="a spec file holds one card; is this the right file?",
-        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ from solkit.declare.catalog import Catalog, OperatorInfo
 from solkit.dtypes import DTYPES
 from solkit.errors import BadInput, unknown
 from solkit.model import Case, Param
-from solkit.plan.document import Item, load, parse
+from solkit.plan.document import COMMAND_LINE, Item, load, parse
 from solkit.plan.extents import Axis, grid_of, point_of
 
 VERSION = 1
@@ -175,7 +175,7 @@ def case_by_hand(
     lines += [f"  dtype: [{', '.join(map(_quote, dtype.split(',')))}]"] if dtype else []
     lines += [f"  kernels: [{', '.join(map(_quote, kernels))}]"] if kernels else []
     return parse_sweep(
-        "\n".join(lines), catalog, file="command line", device=device, max_cases=max_cases
+        "\n".join(lines), catalog, file=COMMAND_LINE, device=device, max_cases=max_cases
     )
 
 

@@ -2,6 +2,7 @@
 
 import io
 import math
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +70,8 @@ _RC: dict[str, Any] = {
 @contextmanager
 def look() -> Iterator[None]:
     """Draw inside this: matplotlib's defaults with our settings, nothing of the user's."""
+    # Read while matplotlib loads, where an unknown name is an error; nothing opens a window here.
+    os.environ["MPLBACKEND"] = "agg"
     import matplotlib as mpl  # noqa: PLC0415  # 0.7 s, and most commands draw nothing
 
     with mpl.rc_context(), warnings.catch_warnings():

@@ -14,17 +14,16 @@ from solkit.model import Ceilings, Run
 from solkit.report import svg
 from solkit.report.drawing import looks
 from solkit.report.legend import Entry, framed
+from solkit.report.panels import Panel, panels_of
 from solkit.report.plain import listed
 from solkit.report.plotting import COLOURS, INK, brief, clean, look, png_bytes, svg_text
 from solkit.report.roofmap import (
     PANELS_MOST,
     Manner,
-    Panel,
     alt_text,
     draw_panel,
     dress,
     framed_panels,
-    panels_of,
     roof_text,
     set_limits,
 )

@@ -11,9 +11,9 @@ from solkit.gpu import Gpu
 from solkit.judge.score import Judged, Scored
 from solkit.model import Run
 from solkit.report.marks import Series
+from solkit.report.panels import ESTIMATED, charted_flop, series_of
 from solkit.report.plotting import brief, clean, log_limits, log_ticks
 from solkit.report.roofline import compared_pipes
-from solkit.report.roofmap import ESTIMATED, charted_flop, series_of
 from solkit.report.roofs import RoofLine, card_name
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

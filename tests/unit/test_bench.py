@@ -76,7 +76,7 @@ def test_a_right_kernel_is_measured_and_checked(shared: Bench) -> None:
         ("check", "131072 of 262144 elements of 'y' are NaN", "writes_half"),
         ("check", "the reference says", "repeats_its_last_result"),
         ("check", "it wrote to its input 'x'", "writes_to_its_input"),
-        ("launch", "ArithmeticError: not today", "raises"),
+        ("launch", "ArithmeticError: not today (raises.py, line 9)", "raises"),
         ("launch", "got an unexpected keyword argument 'y'", "wrong_argument_list"),
         ("launch", "the worker ended with signal SIGSEGV", "segfaults"),
         ("launch", "the worker ended with exit code 3", "exits"),

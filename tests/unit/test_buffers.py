@@ -55,6 +55,15 @@ def test_with_room_enough_the_sets_are_cold(footprint: int, cache: int, multiple
         )
 
 
+@pytest.mark.parametrize(("kind", "count"), [("cuda", 30), ("cpu", 20)])
+def test_a_card_rotates_over_three_caches_and_a_host_over_two(kind: str, count: int) -> None:
+    """A cache of ten sets: what is said of a run's method holds for what it does."""
+    device = FakeDevice(cache_bytes=10 * 12 * 1024)
+    device.kind = kind
+    sets = make(device, BLEND, CASE, 7)
+    assert (count, "cold") == (sets.count, sets.cache)
+
+
 @given(footprint=st.integers(1, 2**40), cache=sizes, free=sizes, multiple=multiples)
 def test_cold_is_said_only_where_the_other_sets_displace_one(
     footprint: int, cache: int, free: int, multiple: float

@@ -1,13 +1,72 @@
-"""The measured roof of a host: cold, and the fastest of enough calls."""
+"""The measured roof of this host: streams and matrix products, counted as what they move and do."""
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, repeat
 
+import numpy as np
 import pytest
 
+from solkit.bound import bound, measured_roof
 from solkit.measure import ceilings
+from solkit.model import Ceilings, Work
+
+
+@pytest.mark.parametrize(
+    ("name", "read_bytes", "write_bytes"),
+    [
+        ("read", 1_200_000, 0),
+        ("copy", 600_000, 600_000),
+        ("triad", 800_000, 400_000),
+        ("write", 0, 1_200_000),
+    ],
+)
+def test_a_stream_counts_what_it_reads_and_writes(
+    name: str, read_bytes: int, write_bytes: int
+) -> None:
+    """1.2 MB of traffic, split as the stream splits it, in a time that memory allows."""
+    with ThreadPoolExecutor(2) as pool:
+        point = ceilings._host_point(name, 1_200_000, 3, 2, pool)
+    assert (name, read_bytes, write_bytes) == (point.kernel, point.read_bytes, point.write_bytes)
+    assert 1e8 < point.traffic_bytes / point.median_s < 1e13
+
+
+def test_streams_do_what_they_are_counted_for() -> None:
+    """The triad adds, the copy copies, the write fills."""
+    first, second, third = np.zeros(4), np.arange(4.0), np.full(4, 10.0)
+    ceilings._stream("triad", (first, second, third))
+    assert [10.0, 11.0, 12.0, 13.0] == list(first)
+    ceilings._stream("copy", (second, first))
+    assert [0.0, 1.0, 2.0, 3.0] == list(first)
+    ceilings._stream("write", (first,))
+    assert [1.0] * 4 == list(first)
+
+
+def test_a_product_counts_two_flop_a_term() -> None:
+    """2 n^3, at a rate a processor can have."""
+    point = ceilings._host_gemm("fp32", np.float32, 128)
+    assert ("fp32", 2 * 128**3) == (point.pipe, point.flop)
+    assert 1e7 < point.flop / point.median_s < 1e14
+
+
+def test_the_hosts_roof_covers_both_precisions_and_all_shares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any work of a CPU run has a bound under it, and more bytes take longer."""
+    monkeypatch.setattr(ceilings, "CPU_TRAFFIC_BYTES", (2**16, 2**20))
+    monkeypatch.setattr(ceilings, "_GEMM_EXTENTS", (64,))
+    found = ceilings.cpu_ceilings()
+    assert isinstance(found, Ceilings)
+    assert {"read", "triad", "copy", "write"} == {point.kernel for point in found.dram}
+    roof = measured_roof(found)
+    assert {"fp32", "fp64"} == set(roof.pipes_flop_per_s)
+    for read, write in ((1, 0), (1, 1), (0, 1)):
+        small, large = (
+            bound(Work(read * scale, write * scale), roof).memory_s for scale in (2**18, 2**24)
+        )
+        assert 0 < small < large
 
 
 @pytest.mark.parametrize(
@@ -41,26 +100,3 @@ def test_the_ceiling_is_the_fastest_of_enough_calls(monkeypatch: pytest.MonkeyPa
     assert ceilings.fastest_s(chain(calls, repeat(slow))) < 0.005
     assert 10 == len(taken_s)
     assert ceilings.fastest_s(chain([quick], repeat(slow))) >= 0.01
-
-
-def test_a_host_has_every_stream_at_every_size_and_both_matrix_pipes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Bytes are those of the streams: a triad reads two arrays and writes one."""
-    monkeypatch.setattr(ceilings, "CPU_TRAFFIC_BYTES", (12 * 1024, 48 * 1024))
-    monkeypatch.setattr(ceilings, "_ROTATION_BYTES", 2**20)
-    monkeypatch.setattr(ceilings, "_HOST_SPEND_S", 0.0)
-    monkeypatch.setattr(ceilings, "_GEMM_EXTENTS", (32,))
-    found = ceilings.cpu_ceilings()
-    assert [
-        ("read", 12288, 0),
-        ("read", 49152, 0),
-        ("triad", 8192, 4096),
-        ("triad", 32768, 16384),
-        ("copy", 6144, 6144),
-        ("copy", 24576, 24576),
-        ("write", 0, 12288),
-        ("write", 0, 49152),
-    ] == [(point.kernel, point.read_bytes, point.write_bytes) for point in found.dram]
-    assert [("fp32", 65536), ("fp64", 65536)] == [(pipe.pipe, pipe.flop) for pipe in found.pipes]
-    assert all(0 < point.median_s < 1 for point in (*found.dram, *found.pipes))

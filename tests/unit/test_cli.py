@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 NO_CARD = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}
 QUICK = ("--device", "cpu", "--budget", "0.01")
 Done = subprocess.CompletedProcess[str]
+needs_shell = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs a POSIX shell and /dev/full"
+)
 
 
 def solkit(*words: str, at: Path) -> Done:
@@ -80,7 +84,7 @@ def test_a_run_says_what_it_leaves_out_before_it_measures(cpu_run: tuple[Path, D
 def test_a_case_too_big_for_the_memory_says_need_and_room(tmp_path: Path) -> None:
     """Before anything is allocated: a softmax of 4 TB in and out."""
     done = solkit("run", "softmax", "rows=1000000", "cols=1000000", *QUICK, at=tmp_path)
-    assert 0 == done.returncode, done.stderr
+    assert 3 == done.returncode, done.stderr  # nothing was measured
     assert re.search(
         r"skipped 1 case of softmax: needs 21\.8 TiB of memory \(temporaries included\),"
         r" [\d.]+ [GT]iB are free on ",
@@ -245,9 +249,10 @@ def test_a_run_is_never_overwritten(cpu_run: tuple[Path, Done]) -> None:
     assert "--resume" in done.stderr
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child there")
-def test_an_interrupt_is_exit_130_and_loses_nothing(tmp_path: Path) -> None:
-    """What was measured is on disk and in the report; the way to finish is told."""
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to a child there")
+@pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_is_exit_130_and_loses_nothing(tmp_path: Path, ending: str) -> None:
+    """What was measured is on disk and in the report; a batch system's SIGTERM is no other end."""
     sizes = ",".join(str(size) for size in range(64, 1024, 8))
     words = ("run", "softmax", f"rows={sizes}", "cols=512", "--device", "cpu", "--out", "o")
     with subprocess.Popen(
@@ -261,7 +266,7 @@ def test_an_interrupt_is_exit_130_and_loses_nothing(tmp_path: Path) -> None:
         assert process.stderr is not None
         for text in process.stderr:
             if text.startswith("["):
-                process.send_signal(signal.SIGINT)
+                process.send_signal(getattr(signal, ending))
                 break
         out, errors = process.communicate(timeout=60)
     assert 130 == process.returncode, errors
@@ -271,6 +276,54 @@ def test_an_interrupt_is_exit_130_and_loses_nothing(tmp_path: Path) -> None:
     run = record.read(tmp_path / "o" / "run.jsonl")
     assert "interrupted" == run.ended
     assert 1 <= len(run.outcomes) < 120
+
+
+def at_a_shell(command: str, at: Path) -> Done:
+    program = shlex.join(SOLKIT)
+    return subprocess.run(
+        ("/bin/sh", "-c", command.replace("solkit", program, 1)),
+        cwd=at,
+        env=NO_CARD,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@needs_shell
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "<&-", "2>/dev/full"])
+def test_a_run_needs_nobody_to_listen(tmp_path: Path, streams: str) -> None:
+    """Closed streams and talk that goes nowhere cost no measurement."""
+    done = at_a_shell(
+        f"solkit run softmax rows=8 cols=64 {' '.join(QUICK)} --out o {streams}", tmp_path
+    )
+    assert (0, False) == (done.returncode, "error" in done.stderr), done.stderr
+    assert "complete" == record.read(tmp_path / "o").ended
+    assert (tmp_path / "o" / "report.html").is_file()
+
+
+@needs_shell
+def test_a_picture_needs_nothing_of_a_users_settings(tmp_path: Path) -> None:
+    """A backend for windows, or one that matplotlib does not know, is none of a file's business."""
+    done = at_a_shell("MPLBACKEND=nonsense solkit roofline --gpu l4 -o l4.svg", tmp_path)
+    assert (0, "l4.svg\n") == (done.returncode, done.stdout), done.stderr
+
+
+@needs_shell
+def test_a_folder_that_is_gone_is_found_by_the_doctor(tmp_path: Path) -> None:
+    """Somebody deleted the folder that the shell stands in."""
+    done = at_a_shell("mkdir gone; cd gone; rmdir ../gone; solkit doctor", tmp_path)
+    assert "the folder that this was started in is gone" in done.stdout
+
+
+@needs_shell
+def test_data_that_cant_be_written_is_exit_4(tmp_path: Path) -> None:
+    """A full disk behind stdout; what was measured stays."""
+    done = at_a_shell("solkit list >/dev/full", tmp_path)
+    assert 4 == done.returncode
+    assert "error: standard output can't be written: No space left on device" in done.stderr
+    assert 2 == len(done.stderr.splitlines())
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_without_card_and_roof_there_is_no_plan() -> None:
 
 
 def test_the_document_holds_every_number_in_si_units() -> None:
-    """`solkit plan --json` as DESIGN.md fixes it."""
+    """`solkit plan --json`: others rely on these keys, in this order."""
     found = plan_document(planned(product("bf16"), scale("numpy")), CARD)
     assert ["gpu", "cases", "skipped"] == list(found)
     (case,) = found["cases"]

@@ -12,8 +12,9 @@ import pytest
 
 from solkit.gpu import Gpu, Link, Pipe, Source
 from solkit.plan.devices import DRIVER_NAMES, is_vgpu, pci_id
+from solkit.plan.finding import Finding
 from solkit.plan.links import expected
-from solkit.plan.lint import Finding, lint
+from solkit.plan.lint import lint
 from solkit.plan.rates import ABSENT, RATES
 from solkit.plan.specs import load_specs, parse_spec
 from solkit.resources import folder
@@ -540,7 +541,7 @@ def test_the_documentation_names_every_rule() -> None:
     page = (folder("hardware_specs").parent / "docs" / "add-a-gpu.md").read_text(encoding="utf-8")
     source = "".join(
         (folder("hardware_specs").parent / "solkit" / "plan" / name).read_text(encoding="utf-8")
-        for name in ("lint.py", "peaks.py")
+        for name in ("lint.py", "neighbours.py", "peaks.py")
     )
     rules_in_code = set(re.findall(r'^ +"([a-z]+(?:-[a-z0-9]+)+)",$', source, re.MULTILINE))
     assert len(rules_in_code) > 15

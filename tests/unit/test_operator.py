@@ -85,6 +85,15 @@ def test_a_tolerance_is_the_operators_or_the_dtypes_own() -> None:
     ("words", "changes"),
     [
         ("args holds 'x', which is no Arg", {"args": ("x",)}),
+        ("args is None, not a tuple of Arg", {"args": None}),
+        ("its work is not a function", {"work": None}),
+        ("the param 'form' has no values: give a tuple", {"params": {"form": 5}}),
+        ("the param 'form' has values that are neither", {"params": {"form": ("a", None)}}),
+        ("'a b' can't be the name of an argument, an axis or a param", {"params": {"a b": (1,)}}),
+        (
+            "'ro/ws' can't be the name of",
+            {"args": (Arg("x", "ro/ws"), Arg("y", "ro/ws", "out"))},
+        ),
         ("no argument has the role 'out' or 'inout'", {"args": (Arg("x", "rows"),)}),
         ("two arguments share a name: x, x", {"args": (Arg("x", "n"), Arg("x", "n", "out"))}),
         (
@@ -116,6 +125,12 @@ def test_a_wrong_declaration_is_refused_by_name(words: str, changes: dict[str, A
     message = refusal(**changes)
     assert message.startswith("operator 'twice': ")
     assert words in message
+
+
+@pytest.mark.parametrize("name", [5, "", " "])
+def test_an_operator_has_a_text_for_a_name(name: Any) -> None:
+    """Nobody could ask for it otherwise."""
+    assert "its name is no text" in refusal(name=name)
 
 
 @pytest.mark.parametrize(

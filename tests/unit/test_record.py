@@ -1,6 +1,7 @@
 """run.jsonl: what is written is read again, and what is broken is named."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,26 @@ def test_a_place_that_cant_be_written_is_an_error_of_the_environment(tmp_path: P
     """Exit code 4, like a full disk."""
     with pytest.raises(NoDevice, match="can't be written"):
         written(tmp_path / "none" / "run.jsonl")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit to a file's size there")
+def test_a_disk_that_fills_up_is_one_error_and_keeps_what_fits(tmp_path: Path) -> None:
+    """The outcomes before it stay readable, and half a line is cut off when the run goes on."""
+    import resource  # noqa: PLC0415  # POSIX only
+
+    path = tmp_path / "run.jsonl"
+    held = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(NoDevice, match="can't be written"), record.Writer(path, RUN) as writer:  # noqa: PT012
+            writer.add([MEASURED])
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, held[1]))
+            writer.add([FAILED])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, held)
+    assert (MEASURED,) == record.read(path).outcomes
+    with record.Writer(path, RUN, append=True) as writer:
+        writer.add([FAILED])
+    assert ("complete", (MEASURED, FAILED)) == (record.read(path).ended, record.read(path).outcomes)
 
 
 LINE = record.outcome_json(MEASURED).decode()

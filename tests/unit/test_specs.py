@@ -281,7 +281,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_path(tmp_path: Path) ->
     for name, data, said in (
         ("missing.toml", None, "cannot be read"),
         ("binary.toml", b"id = \xff", "not UTF-8"),
-        ("big.toml", b"#" * (MAX_FILE_BYTES + 1), "larger than 100,000 bytes"),
+        ("big.toml", b"#" * (MAX_FILE_BYTES + 1), "is over 100,000 bytes"),
     ):
         path = tmp_path / name
         if data is not None:

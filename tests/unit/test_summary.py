@@ -41,10 +41,20 @@ def test_below_the_floor_wins_over_failed_cases() -> None:
     assert isinstance(verdict(found, roof="spec", fail_under=None), CasesFailed)
 
 
-def test_skipped_cases_are_no_failure_unless_a_floor_has_nothing_to_judge() -> None:
-    """A floor that no case has a score for is not met."""
+def test_skipped_cases_are_no_failure_beside_a_measured_one() -> None:
+    """A sweep names what only some devices can do."""
+    assert (
+        verdict([one(0.8), *judged(Skipped(OTHER, "no such pipe"))], roof="spec", fail_under=None)
+        is None
+    )
+
+
+def test_a_run_that_measured_nothing_is_no_success() -> None:
+    """Nothing passes by accident: not a run of skipped cases, and no floor over them."""
     found = judged(Skipped(OTHER, "no such pipe"))
-    assert verdict(found, roof="spec", fail_under=None) is None
+    ended = verdict(found, roof="spec", fail_under=None)
+    assert isinstance(ended, CasesFailed)
+    assert "nothing was measured: all 1 cases were skipped" == ended.message
     assert isinstance(verdict(found, roof="spec", fail_under=0.5), GateSaysNo)
 
 

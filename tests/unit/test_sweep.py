@@ -298,6 +298,8 @@ def test_only_keeps_the_cases_that_meet_every_term(text: str, kept: list[int]) -
         ("rows==3", "is no condition"),
         ("rows>=many", "'many' in 'rows>=many' is no number"),
         ("rwos>=1", "unknown name in --only 'rwos'"),
+        ("operator=scael", "unknown operator in --only 'scael'"),
+        ("dtype=fp8|fp4", "unknown dtype in --only 'fp8'"),
         ("operator>1", "compares a name with a number"),
         ("rows>100", "leaves none of the 3 cases"),
     ],

@@ -1,0 +1,83 @@
+"""One kernel of a group on its way, and the guard that keeps its failure its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Operator
+from solkit.declare.registry import raised_at
+from solkit.errors import SolkitError
+from solkit.measure.device.base import Buffers, Device, DeviceLost, Program, Sample
+from solkit.measure.remedies import remedy_for
+from solkit.model import Check, Failed, Stage
+from solkit.plan.jobs import Job
+
+Say = Callable[[int, Stage], None]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A job of the group: what was made of it, and what became of it."""
+
+    index: int
+    job: Job
+    operator: Operator
+    kernel: Kernel
+    program: Program | None = None
+    check: Check | None = None
+    samples: list[Sample] = field(default_factory=list)
+    spent_s: float = 0.0
+    ended: str = ""
+    failed: Failed | None = None
+
+    @property
+    def times_s(self) -> list[float]:
+        """The samples' times, in order."""
+        return [sample.time_s for sample in self.samples]
+
+
+class Guard:
+    """Turns what one entry's stage raises into that entry's failure; a lost device goes on up."""
+
+    def __init__(self, entry: Entry, stage: Stage, say: Say, others: Sequence[Entry] = ()) -> None:
+        self.entry, self.stage, self.others = entry, stage, others
+        say(entry.index, stage)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            return False
+        if isinstance(error, DeviceLost) or not isinstance(error, Exception):
+            return False
+        message, remedy = explained(error)
+        for entry in (self.entry, *self.others):
+            compiled = entry.program.compiled if entry.program else ()
+            if entry.failed is None:  # the first failure explains the later ones
+                entry.failed = Failed(entry.job.case, self.stage, message, remedy, compiled)
+        return True
+
+
+def explained(error: Exception) -> tuple[str, str]:
+    """Return what to say of an error, the line of the author's code with it, and a remedy."""
+    if isinstance(error, SolkitError):
+        return error.message, error.remedy
+    message = f"{type(error).__name__}: {error}"
+    place = raised_at(error)
+    if place is None:
+        return message, remedy_for(message, "run the case alone: solkit run OPERATOR AXIS=SIZE ...")
+    return f"{message} ({place[0].name}, line {place[1]})", remedy_for(message, "mend that line")
+
+
+def alive(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries that have not failed."""
+    return [entry for entry in entries if entry.failed is None]
+
+
+def timed(device: Device, entry: Entry, arrays: Buffers) -> Sample:
+    """Time one call of the entry's kernel on these arrays."""
+    if entry.program is None:
+        message = "an entry is timed only once it is prepared"
+        raise TypeError(message)
+    return device.time([entry.program.bind(arrays)])[0]
