@@ -13,6 +13,7 @@ from solkit.stats import median
 
 SHOWN_MOST = 10
 FAILED_MOST = 5
+MESSAGE_LINES, LINE_MOST = 12, 200  # of a failure: a compiler's log has its first error there
 
 
 def score_of(item: Scored, roof: RoofName) -> float | None:
@@ -131,7 +132,11 @@ def _troubles(judged: Sequence[Judged]) -> list[str]:
     failed = [item for item in judged if isinstance(item, Failed)]
     parts = []
     for item in failed[:FAILED_MOST]:
-        text = f"failed at {item.stage}: {line(str(item.case))}\n  {line(block(item.message), 400)}"
+        told = block(item.message).splitlines()
+        shown = [each[:LINE_MOST] for each in told[:MESSAGE_LINES]]
+        if len(told) > MESSAGE_LINES:
+            shown.append(f"... {len(told) - MESSAGE_LINES} more lines: see the report")
+        text = "\n  ".join([f"failed at {item.stage}: {line(str(item.case))}", *shown])
         parts.append(text + (f"\n  remedy: {line(item.remedy, 400)}" if item.remedy else ""))
     if len(failed) > FAILED_MOST:
         parts.append(f"... and {len(failed) - FAILED_MOST} more failed (see the report)")

@@ -98,7 +98,7 @@ class Worker:
             "method": self._device.method,
             "cache": self._device.cache,
             "floor_s": self._settings.floor_s,
-            "notes": [],
+            "notes": list(self._device.notes),
         }
 
     def compile(self, jobs: Any) -> Any:  # noqa: ANN401  # JSON

@@ -10,7 +10,7 @@ from solkit.bound import Roof, bound
 from solkit.declare.operator import Arg
 from solkit.measure.bench import Bench, Settings
 from solkit.measure.probe import cuda_devices
-from solkit.model import Case, Failed, Measured, Outcome
+from solkit.model import Case, Clocks, Failed, Measured, Outcome
 from solkit.plan.jobs import Job
 from solkit.stats import median
 
@@ -98,6 +98,23 @@ def test_the_clock_of_a_sample_lies_within_the_cards_range(device: CudaDevice) -
     assert all(
         clock is not None and 3e8 < clock <= (facts.max_clock_hz or 4e9) * 1.02 for clock in clocks
     )
+
+
+def test_the_device_is_the_card_that_nvml_names(device: CudaDevice) -> None:
+    """Conditions are read of this very card, by a UUID of 16 whole bytes (some hold zeros)."""
+    assert cuda_devices().devices[0].uuid == device._uuid
+    assert () == device.notes
+    assert 5 < (device.conditions().temperature_c or 0) < 120
+
+
+def test_a_card_that_nvml_does_not_know_is_measured_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unknown conditions are said in a note; they fail no case."""
+    other = CudaDevice(0)
+    monkeypatch.setattr(other, "_uuid", "GPU-00000000-0000-0000-0000-000000000000")
+    assert Clocks() == other.conditions()
+    assert "not read" in other.notes[0]
 
 
 def test_a_host_that_is_slow_is_noticed(device: CudaDevice) -> None:

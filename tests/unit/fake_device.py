@@ -84,6 +84,11 @@ class FakeDevice(CpuDevice):
             )
         return samples
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing to tell."""
+        return ()
+
     def conditions(self) -> Clocks:
         """Return a temperature that rises with every call."""
         reason = "sw_power_cap" if self.ran else "gpu_idle"

@@ -89,3 +89,15 @@ def test_a_floor_is_a_fraction(floor: float) -> None:
     """80 for 80 % is a mistake, and so is a floor that nothing can miss."""
     with pytest.raises(BadInput, match="is no fraction"):
         check_floor(floor)
+
+
+def test_a_compilers_log_keeps_its_lines() -> None:
+    """The line, the code and the caret stand under each other, as the compiler wrote them."""
+    log = (
+        "mine.cu does not compile:\nmine.cu(3): error: 'j' is undefined\n"
+        "    y[i] = x[j];\n             ^"
+    )
+    found = judged(Failed(CASE, "compile", log + "\n" * 3 + "more\n" * 20, "mend it"))
+    told = summary(runs.a_run((), gpu=runs.card()), found, "spec")
+    assert "\n  mine.cu(3): error: 'j' is undefined\n      y[i] = x[j];\n               ^\n" in told
+    assert "more lines: see the report" in told

@@ -62,6 +62,10 @@ class Device(Protocol):
     def tick_s(self) -> float:
         """The finest step that this device's clock can tell."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the run should know of this device; usually nothing."""
+
     def versions(self) -> dict[str, str]:
         """Return the versions of what measures and compiles here."""
 

@@ -43,6 +43,11 @@ class CpuDevice:
         """The resolution of the host's performance counter."""
         return self._tick_s
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing to tell."""
+        return ()
+
     def versions(self) -> dict[str, str]:
         """Return NumPy's version and the BLAS behind it."""
         blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]

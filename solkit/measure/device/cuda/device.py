@@ -3,6 +3,7 @@
 Everything runs on the default stream, which Python callables (CuPy, torch, Triton) use as well.
 """
 
+import ctypes
 import functools
 import math
 import os
@@ -63,7 +64,7 @@ class CudaDevice:
             ) from error
         self.index = index
         self.compute_capability = int(self._device.compute_capability)
-        self._uuid = _uuid_text(properties["uuid"])
+        self._uuid = _uuid(index)
         self._sm_count = int(properties["multiProcessorCount"])
         self._instruments = self._load_instruments()
         self._stopwatch = Stopwatch(
@@ -72,6 +73,7 @@ class CudaDevice:
             sm_count=self._sm_count,
         )
         self._nvml: Nvml | None = None
+        self._notes: tuple[str, ...] = ()
 
     @property
     def method(self) -> str:
@@ -213,11 +215,25 @@ class CudaDevice:
         empty = functools.partial(self._instruments["empty"], (1, 1, 1), (32, 1, 1), ())
         return self._stopwatch.floor_s(empty)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: why conditions are not read, where they can't be."""
+        self.conditions()
+        return self._notes
+
     def conditions(self) -> Clocks:
-        """Return NVML's clocks, power, temperature and event reasons of this very card."""
-        if self._nvml is None:
-            self._nvml = Nvml()
-        return self._nvml.conditions(self._uuid)
+        """Return NVML's clocks, power, temperature and event reasons of this very card.
+
+        Where NVML does not tell them they are unknown, and a note says why: no case fails for it.
+        """
+        if self._notes:
+            return Clocks()
+        try:
+            self._nvml = self._nvml or Nvml()
+            return self._nvml.conditions(self._uuid)
+        except NoDevice as error:
+            self._notes = (f"clocks, power and temperature are not read: {error.message}",)
+            return Clocks()
 
     def release(self) -> None:
         """Give the pool's unused memory back to the driver."""
@@ -275,8 +291,12 @@ def _dtype_name(array: Array) -> str:
     return next(name for name, dtype in _NUMPY.items() if array.dtype == dtype)
 
 
-def _uuid_text(raw: bytes) -> str:
-    digits = raw.hex()
+def _uuid(index: int) -> str:
+    """Ask the driver itself: CuPy's copy of the 16 bytes ends at the first that is zero."""
+    raw = (ctypes.c_ubyte * 16)()
+    if ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid_v2(raw, ctypes.c_int(index)):
+        return ""
+    digits = bytes(raw).hex()
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
 
