@@ -19,7 +19,7 @@ from solkit.model import Case, Ceilings, DramCeiling, PipeCeiling
 from solkit.stats import median
 
 STREAMS = ("read", "triad", "copy", "write")
-CUDA_TRAFFIC_BYTES = tuple(2**power for power in range(16, 31, 2))  # 64 KiB to 1 GiB
+CUDA_TRAFFIC_BYTES = tuple(2**power for power in range(16, 31))  # 64 KiB to 1 GiB
 CPU_TRAFFIC_BYTES = (2**16, 2**20, 2**24, 2**28)
 _STREAM_WARM, _STREAM_COUNT = 15, 41
 _GEMM_EXTENTS = (1024, 2048)
