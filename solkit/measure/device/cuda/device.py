@@ -24,16 +24,14 @@ from solkit.errors import NoDevice
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Call, DeviceLost, Program, Sample
 from solkit.measure.device.cuda import program
+from solkit.measure.device.cuda.arena import NUMPY_TYPES, Copies
 from solkit.measure.device.cuda.stopwatch import Stopwatch
 from solkit.measure.device.nvml import Nvml
 from solkit.measure.remedies import kills_context
 from solkit.model import Case, Clocks
 
-# bf16 travels as its 16 bits: NumPy has no such type, and nothing here computes with it.
-_NUMPY = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": np.uint16}
-_CTYPES = [DTYPES[name].ctype for name in _NUMPY]
+_CTYPES = [DTYPES[name].ctype for name in NUMPY_TYPES]
 _FILLS = ("fill_normal", "fill_uniform", "fill_nan", "count_nan")
-_ALIGN_BYTES = 512
 _MOST_COMPILERS = 8
 # The newest instructions of a Hopper or Blackwell part belong to its architecture-specific target.
 _SPECIFIC = {
@@ -138,7 +136,7 @@ class CudaDevice:
 
     def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> Sequence[Array]:
         """Return `set_count` copies in one arena: the same random values in each, outputs NaN."""
-        copies = _Copies(arg, case, set_count)
+        copies = Copies(arg, case, set_count)
         if arg.role == "out":
             self._over(copies.whole, arg.dtype_of(case), "fill_nan", ())
             return copies
@@ -255,40 +253,13 @@ class CudaDevice:
         return {entry: module.get_function(compilation.lowered[entry]) for entry in entries}
 
 
-class _Copies(Sequence[Array]):
-    """One argument, many times over in one arena; a copy is a view that is made when asked for."""
-
-    def __init__(self, arg: Arg, case: Case, set_count: int) -> None:
-        self._shape = arg.stored_shape(case)
-        self._dtype = _NUMPY[arg.dtype_of(case)]
-        self._count = set_count
-        self._bytes = arg.nbytes(case)
-        self.stride_bytes = -(-self._bytes // _ALIGN_BYTES) * _ALIGN_BYTES
-        self.arena = cp.empty(set_count * self.stride_bytes, dtype=cp.uint8)
-
-    @property
-    def whole(self) -> Array:
-        """The arena as one flat array of the argument's dtype."""
-        return self.arena.view(self._dtype)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, number: Any) -> Any:  # noqa: ANN401  # an index, as Sequence has it
-        if not 0 <= number < self._count:
-            raise IndexError(number)
-        start = number * self.stride_bytes
-        part = self.arena[start : start + self._bytes]
-        return part.view(self._dtype).reshape(self._shape)
-
-
 def lost_or_same(error: Exception) -> Exception:
     """Return DeviceLost for an error that poisons the context, else the error itself."""
     return DeviceLost(str(error)) if kills_context(getattr(error, "status", 0)) else error
 
 
 def _dtype_name(array: Array) -> str:
-    return next(name for name, dtype in _NUMPY.items() if array.dtype == dtype)
+    return next(name for name, dtype in NUMPY_TYPES.items() if array.dtype == dtype)
 
 
 def _uuid(index: int) -> str:
