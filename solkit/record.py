@@ -60,13 +60,13 @@ class Writer:
     `complete`, or `interrupted` when an exception is on its way.
     """
 
-    def __init__(self, path: Path, run: Run, *, append: bool = False) -> None:
+    def __init__(self, path: Path, run: Run, *, append: bool = False, spent_s: float = 0.0) -> None:
         self.path = path
         self._run = run
         self._append = append
         self._file: BinaryIO | None = None
         self._counts: Counter[str] = Counter()
-        self._start_s = monotonic()
+        self._start_s = monotonic() - spent_s
 
     def __enter__(self) -> Self:
         """Open the file and put the header in place."""

@@ -29,7 +29,8 @@ def work(case: Case) -> Work:
 
 def reference(gate: Array, up: Array) -> Array:
     """Return the tanh form of GELU of the gate, times up."""
-    inner = math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)
+    cube = gate * gate * gate  # ** is an order of magnitude slower in NumPy
+    inner = math.sqrt(2 / math.pi) * (gate + 0.044715 * cube)
     y: Array = 0.5 * gate * (1 + np.tanh(inner)) * up
     return y
 

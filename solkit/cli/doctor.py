@@ -1,5 +1,7 @@
 """`solkit doctor`: can this machine measure, how well, and what to do about it."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +27,9 @@ def command(
     if as_json:
         show_json(document(findings))
     else:
-        show(block("\n".join(lines(findings)), 100_000))
+        # a pipe gets a line a check, for grep
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        show(block("\n".join(lines(findings, width=width)), 100_000))
     code = exit_code(findings)
     if code:
         raise typer.Exit(code)

@@ -8,7 +8,7 @@ import typer
 from solkit import units
 from solkit.cli.console import heading, say, show, show_json, table
 from solkit.errors import BadInput
-from solkit.report.plain import line
+from solkit.report.plain import counted, line
 
 if TYPE_CHECKING:
     from solkit.gpu import Gpu
@@ -18,6 +18,7 @@ Folder = Annotated[
     Optional[Path],  # noqa: UP045  # typer reads annotations at run time
     typer.Option("--specs", help="Another folder of spec files."),
 ]
+_WIDE = 80  # columns that the fields of a source are folded to
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -76,9 +77,11 @@ def linted(
             show(f"  remedy: {finding.remedy}")
         if not findings:
             peaks = sum(len(gpu.pipes) for gpu in specs.values())
-            show(f"{len(specs)} cards, {peaks} peaks: all well")
+            show(f"{counted(len(specs), 'card')}, {counted(peaks, 'peak')}: all well")
     if findings:
-        raise BadInput(f"{len(findings)} findings in the spec files", remedy="see the list above")
+        raise BadInput(
+            f"{counted(len(findings), 'finding')} in the spec files", remedy="see the list above"
+        )
 
 
 def _list(place: Path | None, *, as_json: bool) -> None:
@@ -114,6 +117,21 @@ def _rate(gpu: "Gpu", pipe: str) -> str:
     return units.flop_rate(found.flop_per_s) if found else "-"
 
 
+def _sources(gpu: "Gpu") -> list[str]:
+    """Return each source once: its title and mark, its address, what it is the source of."""
+    import textwrap
+
+    fields: dict[tuple[str, str], list[str]] = {}
+    for name, source in sorted(gpu.sources.items()):
+        title = f"{line(source.title)} ({source.accessed}, {source.mark})"
+        fields.setdefault((title, line(source.url, 400)), []).append(line(name))
+    written = []
+    for (title, url), names in fields.items():
+        told = textwrap.wrap(", ".join(names), _WIDE - 4, break_long_words=False)
+        written += [f"  {title}", f"    {url}", *(f"    {text}" for text in told)]
+    return written
+
+
 def _card(gpu: "Gpu") -> str:
     facts = [
         ("compute capability", gpu.compute_capability),
@@ -134,21 +152,11 @@ def _card(gpu: "Gpu") -> str:
         )
         for name, pipe in gpu.pipes.items()
     ]
-    sources = [
-        (
-            line(name),
-            f"{line(source.title)} ({source.accessed}, {source.mark})",
-            line(source.url, 400),
-        )
-        for name, source in sorted(gpu.sources.items())
-    ]
     parts = [
         f"{heading(line(gpu.name))}  {gpu.id}",
         "\n".join(f"  {name:<20}{value}" for name, value in facts),
         table(("dense peak", "rate", "per clock, SM", "at"), peaks, right=(1, 2, 3)),
-        "\n".join(
-            [heading("sources"), *(f"  {name}: {title}\n    {url}" for name, title, url in sources)]
-        ),
+        "\n".join([heading("sources"), *_sources(gpu)]),
         *(f"note: {line(note, 400)}" for note in gpu.notes),
     ]
     return "\n\n".join(parts)

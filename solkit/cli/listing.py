@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def command(
     load: Annotated[
-        list[Path], typer.Option("--load", help="A .py file or folder that declares more.")
+        list[Path], typer.Option("--load", help="A .py file or folder with kernels of yours.")
     ] = [],  # noqa: B006  # typer copies it
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:

@@ -10,7 +10,7 @@ from solkit import units
 from solkit.cli.catalogs import opened
 from solkit.cli.console import heading, say, show, show_json, table
 from solkit.cli.left_out import left_out
-from solkit.errors import CasesFailed
+from solkit.errors import BadInput, CasesFailed
 from solkit.report.plain import counted, line
 
 if TYPE_CHECKING:
@@ -20,29 +20,53 @@ if TYPE_CHECKING:
 DEFAULT_GPU = "h200_sxm"
 
 
-def command(
-    shapes: Annotated[Path, typer.Option("--shapes", help="The sweep: a shapes.yaml.")],
+def command(  # noqa: PLR0917  # typer passes options by name
+    case: Annotated[
+        Optional[list[str]],  # noqa: UP045  # typer reads annotations at run time
+        typer.Argument(
+            help="One case by hand: OPERATOR AXIS=SIZE ... [PARAM=VALUE ...]", metavar="CASE"
+        ),
+    ] = None,
+    shapes: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--shapes", help="The sweep: a shapes.yaml (see `solkit new shapes`)."),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="Dtype of a case by hand; several: a,b")
+    ] = "",
     gpu: Annotated[
-        Optional[str],  # noqa: UP045  # typer reads annotations at run time
+        Optional[str],  # noqa: UP045
         typer.Option(
             "--gpu", help="An id, NVML name or family, e.g. h200. Default: this machine's."
         ),
     ] = None,
     load: Annotated[
-        list[Path], typer.Option("--load", help="A .py file or folder that declares more.")
+        list[Path], typer.Option("--load", help="A .py file or folder with kernels of yours.")
     ] = [],  # noqa: B006  # typer copies it
-    only: Annotated[str, typer.Option("--only", help="'operator=softmax,rows>=64'")] = "",
-    max_cases: Annotated[int, typer.Option("--max-cases", min=1, help="Take more cases.")] = 10_000,
+    only: Annotated[str, typer.Option("--only", help="Cases that match, e.g. 'rows>=64'.")] = "",
+    max_cases: Annotated[
+        int, typer.Option("--max-cases", min=1, help="Refuse a sweep of more cases.")
+    ] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Work out bytes, flop, intensity and bound of every case, with no GPU."""
     from solkit.plan.jobs import plan, plan_document
     from solkit.plan.only import parse_only
-    from solkit.plan.sweep import read_sweep
+    from solkit.plan.sweep import case_by_hand, read_sweep
 
+    words = case or []
+    if (shapes is not None) == bool(words) or (shapes is not None and dtype):
+        raise BadInput(
+            "give a sweep (--shapes FILE) or a case by hand, which --dtype belongs to",
+            remedy="e.g. solkit plan matmul_add M=8192 N=2560 K=2560 --dtype bf16 --gpu h200",
+        )
     card = chosen(gpu)
     with opened(load) as catalog:
-        sweep = read_sweep(shapes, catalog, device="cuda", max_cases=max_cases)
+        if shapes is not None:
+            sweep = read_sweep(shapes, catalog, device="cuda", max_cases=max_cases)
+        else:
+            operator, *rest = words
+            sweep = case_by_hand(operator, rest, catalog, dtype=dtype or None, max_cases=max_cases)
         for note in sweep.notes:
             say(f"note: {note}")
         cases = parse_only(only).select(sweep.cases) if only else sweep.cases
@@ -87,8 +111,8 @@ def _text(planned: "Plan", card: "Gpu") -> str:
         by_operator.setdefault(job.case.operator, {}).setdefault(job.case.group_key, job)
     parts = [_table(list(jobs.values())) for jobs in by_operator.values()]
     parts.append(
-        f"{counted(len(planned.jobs), 'case')} in {counted(len(planned.groups()), 'group')} on "
-        f"{line(card.name)}: {units.bandwidth(card.dram_bytes_per_s)}"
+        f"{counted(len(planned.jobs), 'case')} on {line(card.name)}: "
+        f"{units.bandwidth(card.dram_bytes_per_s)}"
     )
     return "\n\n".join([*parts, *left_out(planned)])
 

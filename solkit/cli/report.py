@@ -13,16 +13,22 @@ from solkit.report.plain import line
 if TYPE_CHECKING:
     from solkit.model import Run
 
+NO_RUN = "give a run.jsonl or its folder; `solkit run` writes one into solkit-out/"
+
 
 def command(
     runs: Annotated[
-        list[Path], typer.Argument(help="run.jsonl files or folders: segments of one run.")
-    ],
+        Optional[list[Path]],  # noqa: UP045  # typer reads annotations at run time
+        typer.Argument(
+            help="run.jsonl files or folders, segments of one run; default the latest.",
+            metavar="RUN",
+        ),
+    ] = None,
     to: Annotated[
         Literal["html", "markdown", "csv"], typer.Option("--format", help="The format to write.")
     ] = "html",
     output: Annotated[
-        Optional[Path],  # noqa: UP045  # typer reads annotations at run time
+        Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", help="Write to this file, not to stdout."),
     ] = None,
     baseline: Annotated[
@@ -34,10 +40,16 @@ def command(
 ) -> None:
     """Render a recorded run as html, markdown or csv; no device is needed."""
     from solkit import record
-    from solkit.cli.outputs import write
+    from solkit.cli.outputs import latest_run, write
     from solkit.judge.score import score
     from solkit.report.renderers import RENDERERS
 
+    if not runs:
+        latest = latest_run()
+        if latest is None:
+            raise BadInput("no run is named, and there is none here", remedy=NO_RUN)
+        say(f"the latest run: {latest}")
+        runs = [latest]
     run = record.read(runs)
     kernels = {outcome.case.kernel for outcome in run.outcomes}
     if baseline and baseline not in kernels:

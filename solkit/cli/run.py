@@ -21,9 +21,11 @@ def command(  # noqa: PLR0917  # typer passes options by name
         Optional[Path],  # noqa: UP045
         typer.Option("--shapes", help="The sweep: a shapes.yaml (see `solkit new shapes`)."),
     ] = None,
-    dtype: Annotated[str, typer.Option("--dtype", help="Of the case by hand; several: a,b")] = "",
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="Dtype of a case by hand; several: a,b")
+    ] = "",
     kernel: Annotated[
-        list[str], typer.Option("--kernel", help="Of the case by hand; repeat for several.")
+        list[str], typer.Option("--kernel", help="Kernel of a case by hand; repeat for more.")
     ] = [],  # noqa: B006  # typer copies it
     out: Annotated[
         Optional[Path],  # noqa: UP045
@@ -33,13 +35,15 @@ def command(  # noqa: PLR0917  # typer passes options by name
         str, typer.Option("--device", help="auto, cuda[:N], cpu, or a card's name.")
     ] = "auto",
     load: Annotated[
-        list[Path], typer.Option("--load", help="A .py file or folder that declares more.")
+        list[Path], typer.Option("--load", help="A .py file or folder with kernels of yours.")
     ] = [],  # noqa: B006
-    only: Annotated[str, typer.Option("--only", help="'operator=softmax,rows>=64'")] = "",
+    only: Annotated[str, typer.Option("--only", help="Cases that match, e.g. 'rows>=64'.")] = "",
     baseline: Annotated[
         str, typer.Option("--baseline", help="The kernel that gap scores are taken against.")
     ] = "",
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the inputs.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the inputs.")
+    ] = 0,
     budget: Annotated[
         float, typer.Option("--budget", help="Seconds of sampling a case may take.")
     ] = 0.5,
@@ -51,7 +55,9 @@ def command(  # noqa: PLR0917  # typer passes options by name
         Optional[float],  # noqa: UP045
         typer.Option("--fail-under", help="Exit 1 where a score is below, e.g. 0.8."),
     ] = None,
-    max_cases: Annotated[int, typer.Option("--max-cases", min=1, help="Take more cases.")] = 10_000,
+    max_cases: Annotated[
+        int, typer.Option("--max-cases", min=1, help="Refuse a sweep of more cases.")
+    ] = 10_000,
     resume: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--resume", help="Finish the run in this folder."),

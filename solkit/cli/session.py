@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 
 from solkit import __version__, record
 from solkit.bound import measured_roof, spec_roof
@@ -68,6 +69,7 @@ class Intent:
 def measure_new(request: Request) -> None:
     """Measure a sweep or a case by hand into a new folder."""
     _check(request)
+    start_s = monotonic()
     choice = _chosen(request)
     say(f"device: {choice.why}")
     with _bench(choice, request.loads, seed=request.seed, budget_s=request.budget_s) as bench:
@@ -89,7 +91,9 @@ def measure_new(request: Request) -> None:
         intent = Intent(cases, loads, request.baseline, request.budget_s)
         outputs.write(folder / outputs.RESUME_FILE, record.to_json(intent).decode())
         planned = _planned(run, cases, bench.catalog)
-        error = _measure(bench, planned, record.Writer(folder / outputs.RUN_FILE, run))
+        spent_s = monotonic() - start_s  # the ceilings are most of a short run
+        writer = record.Writer(folder / outputs.RUN_FILE, run, spent_s=spent_s)
+        error = _measure(bench, planned, writer)
     if request.out is None:
         outputs.link_latest(folder)
     _finish(folder, request, error)
@@ -196,7 +200,8 @@ def _header(
     name: str, began: datetime, choice: Choice, gpu: Gpu | None, bench: Bench, seed: int, count: int
 ) -> Run:
     """Return the run as its header holds it; the ceilings are measured here."""
-    say("measuring the ceilings of the device")
+    takes = ", which takes some 15 s" if choice.kind == "cpu" else ""
+    say(f"measuring the ceilings of the device{takes}")
     ceilings = bench.ceilings()
     return Run(
         id=name,

@@ -35,7 +35,12 @@ def summary(run: Run, judged: Sequence[Judged], roof: RoofName) -> str:
         title = f"where the time is lost, against the {roof} roof"
         if len(good) > SHOWN_MOST:
             title += f" ({SHOWN_MOST} of {len(good)} cases)"
-        rows = [_row(score, item) for score, item in good[:SHOWN_MOST]]
+        kernels = {(item.outcome.case.operator, item.outcome.case.kernel) for _, item in good}
+        rivals = Counter(operator for operator, _ in kernels)
+        rows = [
+            _row(score, item, named=rivals[item.outcome.case.operator] > 1)
+            for score, item in good[:SHOWN_MOST]
+        ]
         headers = ("operator", "shape", "dtype", "time", "SOL", "above", "limited by")
         parts.append(f"{heading(title)}\n{table(headers, rows, right=(3, 4, 5))}")
     parts += _troubles(judged)
@@ -111,11 +116,13 @@ def _below(judged: Sequence[Judged], roof: RoofName, floor: float) -> str:
     )
 
 
-def _row(score: float, item: Scored) -> tuple[str, ...]:
+def _row(score: float, item: Scored, *, named: bool) -> tuple[str, ...]:
+    """Return a row; the kernel is named where there are others, or where it is none of ours."""
     case = item.outcome.case
     extents = "x".join(map(str, case.shape.values()))
     params = " ".join(str(value) for _, value in sorted(case.params.items()))
-    name = case.operator if case.kernel in ("solkit", "numpy") else f"{case.operator}/{case.kernel}"
+    ours = case.kernel in ("solkit", "numpy") and not named
+    name = case.operator if ours else f"{case.operator}/{case.kernel}"
     limiter = item.bound.limiter.removeprefix("compute:")
     return (
         line(name, 24),

@@ -73,7 +73,7 @@ def driver_version(driver: str, cuda_driver: str, compiler: Compiler) -> list[Fi
 def compiler_library(compiler: Compiler, *, card_is_here: bool) -> Finding:
     """See that NVRTC loads and tells its targets; without a card nobody needs it."""
     if not compiler.error:
-        targets = " ".join(map(str, compiler.targets))
+        targets = ", ".join(f"sm_{target}" for target in compiler.targets)
         return Finding("nvrtc.library", "ok", f"NVRTC {compiler.version} compiles for {targets}")
     if not card_is_here:
         return Finding("nvrtc.library", "ok", f"not needed without a card ({compiler.error})")

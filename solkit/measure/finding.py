@@ -1,5 +1,6 @@
 """What an examination finds: a check's verdict, its evidence and, where needed, one remedy."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -9,6 +10,7 @@ Status = Literal["ok", "warn", "fail", "unknown"]
 CANNOT_RUN = 4
 CANNOT_TELL = 5
 SCHEMA = "solkit.doctor/1"
+_NARROWEST = 20  # columns; below that folded text is harder to read than the terminal's own folds
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,11 @@ def document(findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def lines(findings: Sequence[Finding]) -> list[str]:
-    """Write the examination for people: a line a check, its remedy below it, the count last."""
+def lines(findings: Sequence[Finding], *, width: int = 0) -> list[str]:
+    """Write the examination for people: a line a check, its remedy below it, the count last.
+
+    With a width, long lines go on below the text they belong to.
+    """
     wide = max((len(finding.id) for finding in findings), default=0)
     written = []
     subject = ""
@@ -56,10 +61,19 @@ def lines(findings: Sequence[Finding]) -> list[str]:
             if subject:
                 written.append(subject)
         indent = "  " if subject else ""
-        written.append(f"{indent}{finding.status:<8}{finding.id:<{wide}}  {finding.evidence}")
+        start = f"{indent}{finding.status:<8}{finding.id:<{wide}}  "
+        written += _folded(start, finding.evidence, width)
         if finding.remedy:
-            written.append(f"{indent}{'':<8}{'':<{wide}}  -> {finding.remedy}")
+            written += _folded(f"{'':<{len(start)}}-> ", finding.remedy, width)
     return [*written, _summary(findings)]
+
+
+def _folded(start: str, text: str, width: int) -> list[str]:
+    room = width - len(start)
+    if room < _NARROWEST:
+        return [start + text]
+    first, *rest = textwrap.wrap(text, room, break_long_words=False) or [""]
+    return [start + first, *(" " * len(start) + more for more in rest)]
 
 
 def _summary(findings: Sequence[Finding]) -> str:

@@ -22,14 +22,16 @@ def _names(specs: Mapping[str, Gpu]) -> Iterator[Finding]:
     """Every name and PCI id means one card, whatever its case."""
     owners: dict[str, str] = {}
     for gpu in specs.values():
-        words = [gpu.id, gpu.name, *gpu.aliases, *(f"PCI {number}" for number in gpu.pci_ids)]
-        for word in dict.fromkeys(word.casefold() for word in words):
+        words = {f"pci {number}": "pci_ids" for number in gpu.pci_ids}
+        words |= {word.casefold(): "aliases" for word in gpu.aliases}
+        words |= {gpu.name.casefold(): "name", gpu.id.casefold(): "id"}
+        for word, field in words.items():
             owner = owners.setdefault(word, gpu.id)
             if owner != gpu.id:
                 yield Finding(
                     gpu.id,
                     "ambiguous-name",
-                    "aliases",
+                    field,
                     f"{word!r} already means {owner}",
                     "a name means one card: remove it here or there",
                 )

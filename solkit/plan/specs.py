@@ -115,7 +115,13 @@ def find(name: str, specs: Mapping[str, Gpu]) -> tuple[Gpu, str]:
         others = ", ".join(gpu.id for gpu in members if gpu is not chosen)
         note = f"{name} means {chosen.id} ({chosen.name})"
         return chosen, f"{note}; also there: {others}" if others else note
-    raise unknown("card", name, specs, hint="or add a spec file: docs/add-a-gpu.md")
+    families = {gpu.family.casefold() for gpu in specs.values() if gpu.family}
+    near = get_close_matches(wanted, sorted({*specs, *families}), n=3, cutoff=0.6)
+    guess = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    raise BadInput(
+        f"unknown card {name[:200]!r}",
+        remedy=f"{guess}`solkit gpus` lists them; for another add a file: docs/add-a-gpu.md",
+    )
 
 
 def gpus_document(specs: Mapping[str, Gpu]) -> dict[str, Any]:

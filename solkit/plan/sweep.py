@@ -19,6 +19,7 @@ from solkit.plan.extents import Axis, grid_of, point_of
 
 VERSION = 1
 MOST_CASES = 10_000
+LOAD_HINT = "one of your own comes with --load FILE.py"
 SWEEP_KEYS = ("operator", "kernels", "dtype", "params", "shapes", "grid")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.+)")
 
@@ -80,7 +81,8 @@ class _Reader:
             )
         name = keys["operator"].text("operator")
         if name not in self.catalog.operators:
-            raise unknown("operator", name, self.catalog.operators, where=keys["operator"].where)
+            known, where = self.catalog.operators, keys["operator"].where
+            raise unknown("operator", name, known, where=where, hint=LOAD_HINT)
         operator = self.catalog.operators[name]
         points = tuple(point_of(point, operator) for point in _items(keys, "shapes"))
         grid = grid_of(keys["grid"], operator, most=self.max_cases) if "grid" in keys else {}
@@ -148,7 +150,7 @@ def case_by_hand(
     An assignment with several values, `M=1,16,256`, sweeps them.
     """
     if operator not in catalog.operators:
-        raise unknown("operator", operator, catalog.operators)
+        raise unknown("operator", operator, catalog.operators, hint=LOAD_HINT)
     axes = catalog.operators[operator].axes
     words: dict[str, str] = {}
     for text in assignments:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LAUNCH, LAUNCH_EDGE, CACHE = "#fbf1df", "#ecd9b4", "#e6eff7"
+SPEED_OF_LIGHT, ROOF_POINTS = "speed of light", 9.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +122,24 @@ def draw_context(axes: "Axes", run: Run, floor: FloorCurve | None, top: float) -
         )
     axes.axhline(100, color=INK, linewidth=1.3, zorder=2)
     axes.annotate(
-        "speed of light",
+        SPEED_OF_LIGHT,
         (high, 100),
         xytext=(-2, 3),
         textcoords="offset points",
         ha="right",
-        fontsize=9.5,
+        fontsize=ROOF_POINTS,
     )
 
 
 def lines_taken(axes: "Axes", floor: FloorCurve | None) -> list[Box]:
-    """Return boxes along the lines of the chart, for labels to keep off."""
+    """Return boxes along the lines of the chart and of its words, for labels to keep off."""
     low, high = axes.get_xlim()
     top = axes.get_ylim()[1]
     line = [(low * (high / low) ** (step / 40), 100.0) for step in range(41)]
     if floor is not None:
         line += [place for place in floor.places if place[1] < top]
-    return [(x - 4, y - 2, x + 4, y + 2) for x, y in pixels(axes, line)]
+    boxes = [(x - 4, y - 2, x + 4, y + 2) for x, y in pixels(axes, line)]
+    right, roof = pixels(axes, [(high, 100.0)])[0]
+    tall = ROOF_POINTS * axes.figure.dpi / 72
+    wide = 0.6 * tall * len(SPEED_OF_LIGHT)  # a letter is 0.55 em wide on average
+    return [*boxes, (right - wide, roof, right, roof + 3 + 1.3 * tall)]

@@ -48,7 +48,7 @@ class Ranking:
         share = sum(max(0.0, lost) for lost in first) / self.all_lost_s
         return (
             f"All measured cases spend {units.seconds(self.all_lost_s)} above their bounds; "
-            f"{'these' if len(first) > 1 else 'this one'} {units.percent(share)} of it."
+            f"{'these hold' if len(first) > 1 else 'this one holds'} {units.percent(share)} of it."
         )
 
     def lowest(self) -> tuple[Ranked, ...]:

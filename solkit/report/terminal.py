@@ -305,7 +305,7 @@ def _legend(
     ]
     if any(dot.invalid for dot in dots):
         words.append(f"{_INVALID} INVALID")
-    if dots:
+    if len(letters) > 1:  # only marks of different series share a cell as another character
         words.append(f"{_SEVERAL} several")
     rows = [""]
     for word in words:

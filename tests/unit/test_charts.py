@@ -13,10 +13,12 @@ import charted_runs as runs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from solkit.judge.score import Scored, score
 from solkit.model import Case, Failed, Measured, Run
-from solkit.report import charts, marks
+from solkit.report import bands, charts, marks
 from solkit.report.charts import OperatorCharts
 from solkit.report.plotting import brief, clean, log_ticks
 
@@ -331,3 +333,20 @@ def test_idle_zeros_are_dropped(text: str, expected: str) -> None:
 def test_a_name_is_cut_to_its_room() -> None:
     """A label has the place of a label."""
     assert "a" * 39 + "…" == clean("a" * 100)
+
+
+def test_labels_keep_off_the_words_at_the_roof() -> None:
+    """What is kept free covers "speed of light" as it is drawn, at whatever resolution."""
+    run = runs.big_run()
+    for dpi in (72, 100, 144):
+        figure = Figure(figsize=(6, 4), dpi=dpi)
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set(xscale="log", xlim=(1e6, 1e9), ylim=(0, 112))
+        bands.draw_context(axes, run, None, 112.0)
+        left, low, right, high = bands.lines_taken(axes, None)[-1]
+        words = axes.texts[0].get_window_extent()
+        assert left <= words.x0 + 1
+        assert low <= words.y0
+        assert words.x1 <= right
+        assert words.y1 <= high

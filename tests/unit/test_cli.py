@@ -103,7 +103,7 @@ def test_quiet_leaves_data_alone(cpu_run: tuple[Path, Done]) -> None:
 def test_a_run_is_rendered_again_into_a_file(cpu_run: tuple[Path, Done]) -> None:
     """Report needs no device."""
     at, _ = cpu_run
-    assert 0 == solkit("report", "solkit-out/latest", "-o", "again.html", at=at).returncode
+    assert 0 == solkit("report", "-o", "again.html", at=at).returncode, "the latest by default"
     assert (at / "again.html").stat().st_size > 10_000
     assert solkit("report", "solkit-out/latest/run.jsonl", "--format", "markdown", at=at).stdout
 
@@ -172,6 +172,10 @@ BAD_INPUT: tuple[tuple[Sequence[str], str], ...] = (
     (["list", "--load", "raises.py"], "ValueError: broken (line 1)"),
     (["gpus", "show", "h201"], "unknown card 'h201'"),
     (["report", "none.jsonl"], "can't be read"),
+    (["report"], "no run is named"),
+    (["plan"], "give a sweep"),
+    (["plan", "softmax", "rows=8", "cols=8", "--shapes", "bad.yaml"], "give a sweep"),
+    (["plan", "softmax", "rows=8", "colz=8"], "did you mean 'cols'"),
     (["report", "bad.yaml"], "bad.yaml: line 1: not JSON"),
     (["roofline", "-o", "x.pdf"], "end it in .svg or .png"),
     (["roofline", "--run", "none.jsonl"], "can't be read"),
@@ -367,12 +371,22 @@ def test_json_is_one_document_and_nothing_else(tmp_path: Path, words: list[str])
     assert isinstance(json.loads(done.stdout), dict)
 
 
+def test_a_case_by_hand_is_planned_as_it_is_run(tmp_path: Path) -> None:
+    """The words of `run` are those of `plan`: 2 x 8192 x 4096 items of 2 bytes at 4.8 TB/s."""
+    words = ("plan", "softmax", "rows=8192", "cols=4096", "--dtype", "bf16", "--gpu", "h200")
+    done = solkit(*words, at=tmp_path)
+    assert 0 == done.returncode
+    row = "8192x4096 bf16 134 MB - 1.00 28.0 µs - 28.0 µs memory"
+    assert row in re.sub(" +", " ", done.stdout)
+    assert "1 case on NVIDIA H200" in done.stdout
+
+
 def test_the_starter_is_planned_as_it_is_written(tmp_path: Path) -> None:
     """`solkit new shapes` gives a file that works at once."""
     (tmp_path / "s.yaml").write_text(solkit("new", "shapes", at=tmp_path).stdout, encoding="utf-8")
     done = solkit("plan", "--shapes", "s.yaml", "--gpu", "h200", at=tmp_path)
     assert 0 == done.returncode, done.stderr
-    assert "16 cases in 16 groups on NVIDIA H200: 4.80 TB/s" in done.stdout
+    assert "16 cases on NVIDIA H200: 4.80 TB/s" in done.stdout
     assert "h200 means h200_sxm" in done.stderr
     assert 0 == solkit("new", "shapes", "-o", "t.yaml", at=tmp_path).returncode
     assert 2 == solkit("new", "shapes", "-o", "t.yaml", at=tmp_path).returncode

@@ -77,6 +77,18 @@ def test_a_sound_machine_can_measure(tmp_path: Path) -> None:
     } <= {check for check, finding in found.items() if finding.status == "ok"}
 
 
+def test_long_lines_go_on_below_their_text() -> None:
+    """On a terminal of 40 columns; a pipe (width 0) gets a line a check, for grep."""
+    found = [Finding("gpu.ecc", "warn", "one error since the start", "reset the card, or have it")]
+    assert [
+        "warn    gpu.ecc  one error since the",
+        "                 start",
+        "                 -> reset the card, or",
+        "                    have it",
+    ] == lines(found, width=40)[:-1]
+    assert "warn    gpu.ecc  one error since the start" == lines(found)[0]
+
+
 def test_a_machine_without_a_driver_exits_4_and_says_what_works(tmp_path: Path) -> None:
     """No driver: the run on a card cannot work, the remedy says how, and the CPU is offered."""
     here = machine(binding=FakeNvml(init_error="NVML Shared Library Not Found"))

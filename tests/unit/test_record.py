@@ -88,6 +88,14 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert replace(RUN, outcomes=OUTCOMES, ended="complete") == replace(found, duration_s=None)
 
 
+def test_the_time_of_a_run_counts_what_came_before_its_file(tmp_path: Path) -> None:
+    """The ceilings are measured before the header is written, and are most of a short run."""
+    path = tmp_path / "run.jsonl"
+    with record.Writer(path, RUN, spent_s=20.0) as writer:
+        writer.add(OUTCOMES)
+    assert 20.0 == pytest.approx(record.read(path).duration_s, abs=1.0)
+
+
 def test_every_line_is_flat_and_named(tmp_path: Path) -> None:
     """Others read the file with jq: case fields stand in the outcome itself."""
     path = written(tmp_path / "run.jsonl", OUTCOMES)

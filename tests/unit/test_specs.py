@@ -154,11 +154,15 @@ def test_a_family_means_its_default_member_and_says_so(family: str, card: str) -
 
 
 def test_a_name_is_never_matched_by_a_part_of_it() -> None:
-    """`H10` or `NVIDIA` match nothing; the error lists the cards and the nearest."""
+    """`H10` or `NVIDIA` match nothing; the error says the nearest, and what lists them."""
     with pytest.raises(BadInput) as caught:
         find("h200_sxn", SPECS)
     assert "unknown card 'h200_sxn'" in caught.value.message
     assert "h200_sxm" in caught.value.remedy
+    assert "solkit gpus" in caught.value.remedy
+    with pytest.raises(BadInput) as caught:
+        find("h2000", SPECS)
+    assert "'h200'" in caught.value.remedy, "a family is a name, too"
     for part in ("NVIDIA", "H10", "RTX", ""):
         with pytest.raises(BadInput):
             find(part, SPECS)

@@ -1,5 +1,7 @@
 """What a run ends with: the costliest cases, the counts, and the verdict that is the exit code."""
 
+from dataclasses import replace
+
 import charted_runs as runs
 import pytest
 
@@ -82,6 +84,16 @@ def test_the_case_that_costs_most_comes_first() -> None:
     told = summary(run, score(run), "spec")
     assert 0 < told.index("268435456") < told.index("1048576")
     assert "2 measured on NVIDIA H200" in counts(run, score(run))
+
+
+def test_rows_of_an_operator_with_rivals_name_their_kernel() -> None:
+    """With one kernel its name says nothing; with two, no row can do without."""
+    mine = replace(CASE, kernel="mine")
+    cases = (CASE, mine)
+    for shown, ours in ((cases, f"{CASE.operator}/{CASE.kernel} "), ((CASE,), f"{CASE.operator} ")):
+        outcomes = tuple(runs.measured(case, 0.5, gpu=runs.card()) for case in shown)
+        run = runs.a_run(outcomes, gpu=runs.card())
+        assert f"\n{ours}" in summary(run, score(run), "spec")
 
 
 @pytest.mark.parametrize("floor", [-0.1, 0.0, 1.1, float("nan")])
