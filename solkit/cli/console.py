@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,12 @@ def table(
     lines = [_line(row, widths, right) for row in (headers, *rows)]
     lines[0] = _styled(lines[0], "1", to_stdout=True)
     return "\n".join(lines)
+
+
+def room() -> int | None:
+    """Return the columns of stdout's terminal, or $COLUMNS; None where lines may run on."""
+    asked = os.environ.get("COLUMNS", "").isdecimal()
+    return shutil.get_terminal_size().columns if asked or sys.stdout.isatty() else None
 
 
 def heading(text: str) -> str:

@@ -1,13 +1,11 @@
 """`solkit doctor`: can this machine measure, how well, and what to do about it."""
 
-import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from solkit.cli.console import show, show_json
+from solkit.cli.console import room, show, show_json
 from solkit.report.plain import block
 
 
@@ -28,7 +26,7 @@ def command(
         show_json(document(findings))
     else:
         # a pipe gets a line a check, for grep
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        width = room() or 0
         show(block("\n".join(lines(findings, width=width)), 100_000))
     code = exit_code(findings)
     if code:

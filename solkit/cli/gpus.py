@@ -103,18 +103,14 @@ def _list(place: Path | None, *, as_json: bool) -> None:
         )
         for gpu in specs.values()
     ]
-    show(
-        table(
-            ("id", "CC", "SMs", "memory", "bandwidth", "fp32", "bf16 tensor"),
-            rows,
-            right=range(2, 7),
-        )
-    )
+    headers = ("id", "CC", "SMs", "memory", "bandwidth", "fp32", "bf16 tensor")
+    show(table(headers, rows, right=range(2, 7)))
+    say("fp32, bf16 tensor: dense peaks in FLOP/s")
 
 
 def _rate(gpu: "Gpu", pipe: str) -> str:
     found = gpu.pipes.get(pipe)
-    return units.flop_rate(found.flop_per_s) if found else "-"
+    return units.flop_rate(found.flop_per_s).removesuffix("FLOP/s") if found else "-"
 
 
 def _sources(gpu: "Gpu") -> list[str]:

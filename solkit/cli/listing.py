@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solkit.cli.catalogs import opened
-from solkit.cli.console import heading, show, show_json, table
+from solkit.cli.console import heading, room, show, show_json, table
 from solkit.report.plain import line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from solkit.declare.catalog import Catalog, OperatorInfo
 
 
@@ -69,9 +71,21 @@ def _section(operator: dict[str, Any]) -> str:
             kernel["device"],
             line(" ".join(kernel["dtypes"])),
             f"CC {kernel['min_compute_capability']}+" if kernel["min_compute_capability"] else "",
-            line(kernel["summary"]),
         )
         for kernel in operator["kernels"]
     ]
     summary = [f"  {line(operator['summary'])}"] if operator["summary"] else []
-    return "\n".join([title, *summary, table(("  kernel", "device", "dtypes", "needs", ""), rows)])
+    headers = ("  kernel", "device", "dtypes", "needs")
+    text = table((*headers, "how"), _explained(headers, rows, operator))
+    return "\n".join([title, *summary, text])
+
+
+def _explained(
+    headers: "Sequence[str]", rows: "Sequence[Sequence[str]]", operator: dict[str, Any]
+) -> list[tuple[str, ...]]:
+    """Add what each kernel says of itself, cut to what the terminal has room for."""
+    columns = room()
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    most = max(20, columns - sum(widths) - 2 * len(widths)) if columns else 160
+    told = [line(kernel["summary"], most) for kernel in operator["kernels"]]
+    return [(*row, summary) for row, summary in zip(rows, told, strict=True)]

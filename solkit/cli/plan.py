@@ -8,7 +8,7 @@ import typer
 
 from solkit import units
 from solkit.cli.catalogs import opened
-from solkit.cli.console import heading, say, show, show_json, table
+from solkit.cli.console import heading, room, say, show, show_json, table
 from solkit.cli.left_out import left_out
 from solkit.errors import BadInput, CasesFailed
 from solkit.report.plain import counted, line
@@ -122,8 +122,15 @@ def _table(jobs: "Sequence[Job]") -> str:
     names = " x ".join(line(axis) for axis in case.shape)
     params = ", ".join(line(name) for name in sorted(case.params))
     headers = ("shape", "dtype", "bytes", "work", "FLOP/B", "memory", "compute", "bound", "by")
+    rows = [_row(job) for job in jobs]
+    text = table(headers, rows, right=range(2, 8))
+    columns = room()
+    if columns and max(map(len, text.splitlines())) > columns:  # the bound is one of the two
+        kept = [index for index, name in enumerate(headers) if name not in ("memory", "compute")]
+        narrow = [[row[index] for index in kept] for row in rows]
+        text = table([headers[index] for index in kept], narrow, right=range(2, 6))
     title = f"{heading(line(case.operator))}  {names}" + (f", {params}" if params else "")
-    return title + "\n" + table(headers, [_row(job) for job in jobs], right=range(2, 8))
+    return f"{title}\n{text}"
 
 
 def _row(job: "Job") -> tuple[str, ...]:

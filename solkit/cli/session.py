@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from solkit import __version__, record
-from solkit.bound import measured_roof, spec_roof
+from solkit.bound import Roof, measured_roof, spec_roof
 from solkit.cli import outputs
 from solkit.cli.catalogs import opened
 from solkit.cli.console import say, show
@@ -24,7 +24,7 @@ from solkit.gpu import Gpu
 from solkit.judge.score import RoofName, score
 from solkit.measure.bench import Bench, Settings
 from solkit.measure.probe import Choice, choose
-from solkit.model import Case, Run
+from solkit.model import Case, Ceilings, Run
 from solkit.plan.jobs import Plan, plan
 from solkit.plan.match import match
 from solkit.plan.only import parse_only
@@ -34,6 +34,8 @@ from solkit.report.plain import line
 from solkit.report.renderers import RENDERERS
 
 MOST_BUDGET_S = 600.0
+# Before a host's ceilings are measured: enough to tell what can run, never what is scored against.
+UNMEASURED = Roof("measured", 1.0, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,18 @@ def measure_new(request: Request) -> None:
         cases, notes = read_cases(request, bench.catalog, choice.kind)
         _check_baseline(request.baseline, bench.catalog)
         gpu, card_notes = _card(choice)
+        roof = spec_roof(gpu) if gpu else UNMEASURED
+        first = plan(
+            cases, bench.catalog, device=choice.kind, gpu=gpu, roof=roof, facts=choice.facts
+        )
+        for text in left_out(first):
+            say(text)
         began = datetime.now(tz=UTC)
         name = outputs.run_id(gpu.id if gpu else "cpu", began)
         folder = outputs.make_folder(request.out, name)
         try:
-            run = _header(name, began, choice, gpu, bench, request.seed, len(cases))
+            ceilings = _ceilings(bench, choice) if first.jobs else None
+            run = _header(name, began, choice, gpu, ceilings, bench, len(cases))
         except BaseException:
             outputs.forget(folder, made_here=request.out is None)
             raise
@@ -113,6 +122,8 @@ def finish_cut(folder: Path, request: Request) -> None:
         loads = tuple(Path(path) for path in intent.loads)
         with _bench(choice, loads, seed=run.seed, budget_s=intent.budget_s) as bench:
             planned = _planned(run, missing, bench.catalog)
+            for text in left_out(planned):
+                say(text)
             writer = record.Writer(folder / outputs.RUN_FILE, run, append=True)
             error = _measure(bench, planned, writer)
     _finish(folder, request, error)
@@ -196,13 +207,22 @@ def _card(choice: Choice) -> tuple[Gpu | None, tuple[str, ...]]:
     return matched.gpu, matched.notes
 
 
-def _header(
-    name: str, began: datetime, choice: Choice, gpu: Gpu | None, bench: Bench, seed: int, count: int
-) -> Run:
-    """Return the run as its header holds it; the ceilings are measured here."""
-    takes = ", which takes some 15 s" if choice.kind == "cpu" else ""
+def _ceilings(bench: Bench, choice: Choice) -> Ceilings:
+    takes = ", which takes some seconds" if choice.kind == "cpu" else ""
     say(f"measuring the ceilings of the device{takes}")
-    ceilings = bench.ceilings()
+    return bench.ceilings()
+
+
+def _header(
+    name: str,
+    began: datetime,
+    choice: Choice,
+    gpu: Gpu | None,
+    ceilings: Ceilings | None,
+    bench: Bench,
+    count: int,
+) -> Run:
+    """Return the run as its header holds it."""
     return Run(
         id=name,
         created=f"{began:%Y-%m-%dT%H:%M:%SZ}",
@@ -215,7 +235,7 @@ def _header(
             "python": ".".join(map(str, sys.version_info[:3])),
             **bench.versions,
         },
-        seed=seed,
+        seed=bench.settings.seed,
         method=bench.method,
         cache=bench.cache,
         planned_count=count,
@@ -227,14 +247,9 @@ def _header(
 def _planned(run: Run, cases: Sequence[Case], catalog: Catalog) -> Plan:
     if run.gpu is not None:
         roof = spec_roof(run.gpu)
-    elif run.ceilings is not None:
-        roof = measured_roof(run.ceilings)
     else:
-        raise BadInput("the run has neither a card nor ceilings", remedy="measure anew")
-    planned = plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
-    for text in left_out(planned):
-        say(text)
-    return planned
+        roof = measured_roof(run.ceilings) if run.ceilings else UNMEASURED
+    return plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
 
 
 def _measure(bench: Bench, planned: Plan, writer: record.Writer) -> BaseException | None:

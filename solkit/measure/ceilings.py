@@ -20,11 +20,11 @@ from solkit.stats import median
 
 STREAMS = ("read", "triad", "copy", "write")
 CUDA_TRAFFIC_BYTES = tuple(2**power for power in range(16, 31))  # 64 KiB to 1 GiB
-CPU_TRAFFIC_BYTES = (2**16, 2**20, 2**24, 2**28)
+CPU_TRAFFIC_BYTES = (2**16, 2**20, 2**24, 2**27)
 _STREAM_WARM, _STREAM_COUNT = 15, 41
 _GEMM_EXTENTS = (1024, 2048)
 _HOST_STREAMS = {"read": 1, "copy": 2, "triad": 3, "write": 1}  # arrays that each one goes over
-_HOST_LEAST_COUNT, _HOST_SPEND_S = 9, 0.15
+_HOST_LEAST_COUNT, _HOST_MOST_COUNT, _HOST_SPEND_S = 5, 2000, 0.1
 _ROTATION_BYTES = 2**28
 
 
@@ -95,9 +95,12 @@ def cpu_ceilings() -> Ceilings:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     cache_bytes = cpu_facts().l2_bytes or 0
+    sets = {traffic: rotation_count(traffic, cache_bytes) for traffic in CPU_TRAFFIC_BYTES}
+    # One arena for all: touching a new one for each point took longer than the measurement.
+    arena = np.ones(max(traffic * count for traffic, count in sets.items()) // 4, dtype=np.float32)
     with ThreadPoolExecutor(cores) as pool:
         points = [
-            _host_point(name, traffic, rotation_count(traffic, cache_bytes), cores, pool)
+            _host_point(name, traffic, sets[traffic], arena, cores, pool)
             for name in STREAMS
             for traffic in CPU_TRAFFIC_BYTES
         ]
@@ -117,11 +120,11 @@ def rotation_count(traffic_bytes: int, cache_bytes: int) -> int:
 
 
 def _host_point(
-    name: str, traffic_bytes: int, sets: int, cores: int, pool: ThreadPoolExecutor
+    name: str, traffic_bytes: int, sets: int, arena: Array, cores: int, pool: ThreadPoolExecutor
 ) -> DramCeiling:
     streams = _HOST_STREAMS[name]
     count = traffic_bytes // (4 * streams)
-    arrays = [np.ones((sets, count), dtype=np.float32) for _ in range(streams)]
+    arrays = list(arena[: streams * sets * count].reshape(streams, sets, count))
     best_s = min(
         fastest_s(_stream_calls(name, arrays, threads, pool)) for threads in sorted({1, cores})
     )
@@ -154,7 +157,7 @@ def fastest_s(calls: Iterator[Callable[[], object]]) -> float:
     """
     next(calls)()
     best_s, spent_s, count = float("inf"), 0.0, 0
-    while count < _HOST_LEAST_COUNT or spent_s < _HOST_SPEND_S:
+    while count < _HOST_LEAST_COUNT or (spent_s < _HOST_SPEND_S and count < _HOST_MOST_COUNT):
         call = next(calls)
         started_ns = time.perf_counter_ns()
         call()

@@ -259,8 +259,13 @@ def test_an_interrupt_is_exit_130_and_loses_nothing(tmp_path: Path, ending: str)
     """What was measured is on disk and in the report; a batch system's SIGTERM is no other end."""
     sizes = ",".join(str(size) for size in range(64, 1024, 8))
     words = ("run", "softmax", f"rows={sizes}", "cols=512", "--device", "cpu", "--out", "o")
+    # Where the tests run in the background of a shell, SIGINT is ignored unless it is restored.
+    start = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from solkit.cli.main import main; main()"
+    )
     with subprocess.Popen(
-        (*SOLKIT, *words),
+        (sys.executable, "-c", start, *words),
         cwd=tmp_path,
         env=NO_CARD,
         stderr=subprocess.PIPE,
@@ -455,3 +460,29 @@ def test_a_table_lines_its_columns_up() -> None:
     assert "name  time\na       10\nlong     1" == table(
         ("name", "time"), [("a", "10"), ("long", "1")], right=(1,)
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list",),
+        ("gpus",),
+        ("plan", "--shapes", str(ROOT / "examples" / "shapes.yaml"), "--gpu", "h200"),
+        ("plan", "matmul_add", "M=8192", "N=10240", "K=2560", "--dtype", "bf16", "--gpu", "b200"),
+        ("run", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_what_a_terminal_shows_fits_80_columns(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Tables are cut to what the terminal has; a pipe gets whole lines."""
+    done = subprocess.run(
+        (*SOLKIT, *words),
+        cwd=tmp_path,
+        env={**NO_CARD, "COLUMNS": "80"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=True,
+    )
+    assert 10 < len(done.stdout.splitlines()) or "matmul_add" in done.stdout
+    assert 80 >= max(len(text) for text in done.stdout.splitlines())
