@@ -44,7 +44,7 @@
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = head.textContent;
+    button.append(...head.childNodes);
     button.addEventListener("click", () => sort(column));
     head.setAttribute("aria-sort", "none");
     head.replaceChildren(button);

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 from solkit import units
 from solkit.bound import Roof, measured_roof, spec_roof
 from solkit.judge.score import Judged, Scored, valid
-from solkit.model import Failed, Run
+from solkit.model import Run
 from solkit.report import marks, svg
 from solkit.report.bands import context_entries, draw_context, floor_curve, lines_taken
 from solkit.report.drawing import (
+    NUMBERED,
     Look,
     draw_marks,
     label_marks,
     looks,
+    moved_rule,
     named_count,
     pixels,
     point_places,
+    shared_rule,
 )
 from solkit.report.legend import framed, series_entries
 from solkit.report.marks import Cluster, Point, Series
 from solkit.report.overview import overview
-from solkit.report.plain import counted, listed
+from solkit.report.plain import counted
 from solkit.report.plotting import (
     clean,
     log_axis,
@@ -47,8 +50,9 @@ _PANEL_PX = 270.0
 class OperatorCharts:
     """The two figures of one operator, as `<svg>` elements; empty where nothing can be drawn.
 
-    sol_alt, roofline_alt: what the figures say, in a sentence or two. not_placed: what is on no
-    figure or only on the first, with the reason. rule: which form of chart was chosen, and why.
+    sol_alt, roofline_alt: what the figures say, in a sentence or two. not_placed: which measured
+    cases are on the first figure only, with the reason. rule: what a reader must know of how they
+    are drawn; empty where each case has a mark in its place with its name beside it.
     """
 
     sol_svg: str
@@ -95,10 +99,9 @@ def _operator(
     number: int, operator: str, items: dict[int, Judged], setting: Setting
 ) -> OperatorCharts:
     scored = {row: item for row, item in items.items() if isinstance(item, Scored)}
-    absent = _absent(items)
     if not scored:
         nothing = f"{clean(operator)}: nothing was measured, so there is nothing to draw."
-        return OperatorCharts("", "", nothing, nothing, absent, "nothing was measured")
+        return OperatorCharts("", "", nothing, nothing, (), "")
     names = dict(
         zip(scored, marks.short_names([item.outcome.case for item in scored.values()]), strict=True)
     )
@@ -111,25 +114,12 @@ def _operator(
         roofline_svg=drawn.svg,
         sol_alt=sol_alt(operator, list(scored.values())),
         roofline_alt=drawn.alt,
-        not_placed=(*drawn.not_placed, *absent),
-        rule=f"SOL chart: {sol_rule}. Roofline: {drawn.rule}.",
-    )
-
-
-def _absent(items: dict[int, Judged]) -> tuple[str, ...]:
-    """Say which cases have no mark at all: by what became of them, a few named."""
-    groups: dict[str, list[str]] = {}
-    for item in items.values():
-        if not isinstance(item, Scored):
-            became = (
-                f"failed at {item.stage}"
-                if isinstance(item, Failed)
-                else f"skipped ({clean(item.reason, 120)})"
-            )
-            groups.setdefault(became, []).append(clean(item.case, 80))
-    return tuple(
-        f"{counted(len(names), 'case')} {became}: {listed(names, 3)}"
-        for became, names in groups.items()
+        not_placed=drawn.not_placed,
+        rule=" ".join(
+            f"{name}: {rule}."
+            for name, rule in (("SOL chart", sol_rule), ("Roofline", drawn.rule))
+            if rule
+        ),
     )
 
 
@@ -139,7 +129,7 @@ def sol_alt(operator: str, scored: Sequence[Scored]) -> str:
     bad = len(scored) - len(good)
     tail = f" {counted(bad, 'case is', 'cases are')} INVALID." if bad else ""
     if not good:
-        return f"{clean(operator)}: no valid case.{tail} The table of cases holds the data."
+        return f"{clean(operator)}: no valid case.{tail}"
     middle = units.percent(median([item.raw_fraction for item in good]))
     text = f"{clean(operator)}, {counted(len(good), 'case')}: median {middle} of SOL"
     if len(good) > 1:
@@ -148,7 +138,7 @@ def sol_alt(operator: str, scored: Sequence[Scored]) -> str:
             f", from {units.percent(low.raw_fraction)} ({clean(low.outcome.case, 80)})"
             f" to {units.percent(high.raw_fraction)} ({clean(high.outcome.case, 80)})"
         )
-    return f"{text}.{tail} The table of cases holds the data."
+    return f"{text}.{tail}"
 
 
 def _sol_chart(
@@ -170,6 +160,7 @@ def _sol_chart(
     axes.set_ylabel("SOL, % of the " + ("spec roof" if setting.run.gpu else "measured roof"))
     draw_context(axes, setting.run, floor, top)
     clusters, rule = _marks_of(axes, points, setting.most_marks)
+    bent = "the axis is logarithmic above 120 %" if kinked else ""
     places = draw_marks(axes, clusters, setting.look, gid="sol")
     label_marks(axes, clusters, places, taken=lines_taken(axes, floor))
     tips = {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
@@ -177,10 +168,10 @@ def _sol_chart(
         svg_text(figure),
         prefix=f"s{number}-",
         title=title,
-        description=sol_alt(operator, list(scored.values())),
+        description=f"{sol_alt(operator, list(scored.values()))} {svg.SEE_TABLE}",
         tips=tips,
     )
-    return text, rule + ("; the axis is logarithmic above 120 %" if kinked else "")
+    return text, "; ".join(filter(None, (rule, moved_rule(axes, clusters, places), bent)))
 
 
 def _point(row: int, item: Scored, name: str) -> Point:
@@ -200,11 +191,8 @@ def _marks_of(axes: "Axes", points: Sequence[Point], most: int) -> tuple[list[Cl
     touching = marks.overlap_within(points, places) > marks.OVERLAP_FRACTION
     clusters = marks.cluster(points, places, most=most) if touching else marks.single(points)
     if named_count(clusters, pixels(axes, [cluster.at for cluster in clusters])) <= marks.NAMED:
-        return clusters, "every mark has its shape beside it"
+        return clusters, shared_rule(points, clusters)
     if len(points) <= marks.SINGLE and not touching:
-        return clusters, "every mark has the number of its row"
+        return clusters, NUMBERED
     clusters = marks.cluster(points, places, most=most)
-    return clusters, (
-        f"{counted(len(points), 'case')} as {counted(len(clusters), 'mark')}: "
-        "cases that share a place share one"
-    )
+    return clusters, shared_rule(points, clusters)

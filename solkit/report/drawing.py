@@ -18,6 +18,7 @@ from solkit.report.marks import (
     overlap_fraction,
     place_labels,
 )
+from solkit.report.plain import counted
 from solkit.report.plotting import (
     BAD,
     COLOURS,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 _LABEL_SIZE = 9.0
 _SERIES_NAMED = 6  # marks of whole series that are named; of more, the legend tells
 _DODGE_PX = 5.0
+_MOVED_PX = 0.5  # a shift that can be seen
+NUMBERED = "each mark has the number of its row (#) and leads to it"
 _LEADER_PX = 12.0  # labels farther than this from their mark get a line to it
 
 
@@ -124,6 +127,23 @@ def _link(cluster: Cluster, *, crowded: bool) -> str | None:
     if crowded and len(cluster.points) == 1 and cluster.points[0].kind != "invalid":
         return None
     return f"#r{cluster.worst.row}"
+
+
+def shared_rule(points: Sequence[Point], clusters: Sequence[Cluster]) -> str:
+    """Say that marks stand for several cases, where some do."""
+    if len(clusters) == len(points):
+        return ""
+    return (
+        f"{counted(len(points), 'case')} as {counted(len(clusters), 'mark')}, "
+        "cases that share a place share one"
+    )
+
+
+def moved_rule(axes: "Axes", clusters: Sequence[Cluster], places: Sequence[Place]) -> str:
+    """Say that marks were drawn beside their place, where `draw_marks` did so."""
+    true = pixels(axes, [cluster.at for cluster in clusters])
+    moved = any(math.dist(one, other) > _MOVED_PX for one, other in zip(true, places, strict=True))
+    return f"marks stand up to {_DODGE_PX:.0f} px aside so that none hides another" if moved else ""
 
 
 def _diameter(count: int) -> float:

@@ -43,15 +43,12 @@ def facts(run: Run, judged: Sequence[Judged]) -> tuple[FactGroup, ...]:
 
 def conditions_line(run: Run, judged: Sequence[Judged]) -> str:
     """Return what decides a comparison on one line: card, clock, power, driver, cache, date."""
-    clocks = [item.outcome.clocks for item in judged if isinstance(item, Scored)]
-    held = _present(
-        value for each in clocks for value in (each.sm_low_hz, each.sm_hz, each.sm_high_hz)
-    )
+    held = _held([item for item in judged if isinstance(item, Scored)])
     parts = [isolated(run.facts.name)]
     if held:
-        parts.append(_range(held, units.frequency))
+        parts.append(f"SM clock {_range(held, units.frequency)}")
     if run.facts.power_limit_w:
-        parts.append(units.power(run.facts.power_limit_w))
+        parts.append(f"power limit {units.power(run.facts.power_limit_w)}")
     if run.facts.driver:
         parts.append(f"driver {line(run.facts.driver)}")
     parts += [f"{line(run.cache)} cache", line(run.created)]
@@ -97,16 +94,18 @@ def _device(run: Run) -> tuple[Fact, ...]:
 
 def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
     clocks = [item.outcome.clocks for item in scored]
-    held = _present(
-        value for each in clocks for value in (each.sm_low_hz, each.sm_hz, each.sm_high_hz)
-    )
+    held = _held(scored)
     memory = _present(each.memory_hz for each in clocks)
     warmth = _present(each.temperature_c for each in clocks)
     drawn = _present(each.power_w for each in clocks)
     most_hz = run.facts.max_clock_hz or (run.gpu.max_clock_hz if run.gpu else None)
     limit_w = run.facts.power_limit_w
     usual_w = run.facts.power_default_w or (run.gpu.power_w if run.gpu else None)
-    of_most = f"of {units.frequency(most_hz)} at most" if most_hz else ""
+    of_most = (
+        f"medians of the cases; the card's highest is {units.frequency(most_hz)}"
+        if held and most_hz
+        else ""
+    )
     floors = _present(item.outcome.floor_s for item in scored)
     made = [
         Fact(
@@ -122,14 +121,18 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
             Fact(
                 "Power limit",
                 units.power(limit_w) if limit_w else UNKNOWN,
-                " · ".join(
-                    (
-                        *((f"default {units.power(usual_w)}",) if usual_w else ()),
-                        *((f"drawn up to {units.power(max(drawn))}",) if drawn else ()),
-                    )
-                ),
+                f"default {units.power(usual_w)}" if usual_w else "",
             )
         )
+        if drawn:
+            made.append(
+                Fact(
+                    "Power read",
+                    _range(drawn, units.power),
+                    "the driver's average over about a second, read between samples: pauses are "
+                    "in it, so kernels draw more",
+                )
+            )
         made.append(Fact("Temperature", _range(warmth, lambda value: f"{value:.0f} °C")))
         reasons = Counter(reason for each in clocks for reason in each.event_reasons)
         made.append(
@@ -239,6 +242,11 @@ def _doubts(run: Run, scored: Sequence[Scored]) -> list[str]:
             f"{units.power(usual_w)}."
         )
     return found
+
+
+def _held(scored: Sequence[Scored]) -> list[float]:
+    """Return each case's median SM clock: one sample of a short kernel is off by 1 to 2 %."""
+    return _present(item.outcome.clocks.sm_hz for item in scored)
 
 
 def _present(values: Iterable[float | None]) -> list[float]:

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+_ASIDE_MOST = 10  # a longer remark stands under its number: it would widen the whole column
+
+
 class Charts(Protocol):
     """The charts of one operator: inline SVG that is safe in a page, and what each shows.
 
-    rule: which form of chart was chosen, and why. not_placed: what has no mark, with the reason.
+    rule: what a reader must know of how they are drawn. not_placed: which measured cases have no
+    mark on one of them, with the reason.
     """
 
     @property
@@ -115,9 +119,13 @@ def _escaped(text: str) -> str:
 
 
 def _row(row: Row) -> str:
-    """Write one row. End tags are optional in HTML, and 10,000 rows of them are a megabyte."""
+    """Write one row, its number first: charts name marks by it.
+
+    End tags are optional in HTML, and 10,000 rows of them are a megabyte.
+    """
     state = f" class={row.state}" if row.state else ""
-    return f"<tr id={row.anchor}{state}>{''.join(map(_cell, row.cells))}\n"
+    number = row.anchor.removeprefix("r")
+    return f"<tr id={row.anchor}{state}><td>{number}{''.join(map(_cell, row.cells))}\n"
 
 
 def _cell(cell: Cell) -> str:
@@ -128,13 +136,17 @@ def _cell(cell: Cell) -> str:
         if " " in cell.style
         else f" class={cell.style}"
     )
-    aside = f" <small>{_escaped(cell.aside)}</small>" if cell.aside else ""
+    gap = " <br>" if len(cell.aside) > _ASIDE_MOST or cell.style == "bad" else " "
+    aside = f"{gap}<small>{_escaped(cell.aside)}</small>" if cell.aside else ""
     return f"<td{style}>{_escaped(cell.text)}{aside}"
 
 
 def _head(columns: Sequence[Column]) -> str:
-    return "".join(
-        f'<th scope=col class={column.kind} title="{_escaped(column.hint)}">{_escaped(column.name)}'
+    number = '<th scope=col class=number title="place in the run, as charts number it">#'
+    return number + "".join(
+        f'<th scope=col class={column.kind} title="{_escaped(column.hint)}">'
+        # a long heading may break where its column is narrower
+        + _escaped(column.name).replace("@", "@<wbr>")
         for column in columns
     )
 
@@ -146,7 +158,7 @@ def _bars() -> str:
 
 def _number_columns(columns: Sequence[Column]) -> str:
     """Set the number columns right: by place, so that no cell needs a class of its own."""
-    places = [place for place, column in enumerate(columns, 1) if column.kind == "number"]
+    places = [1] + [place for place, column in enumerate(columns, 2) if column.kind == "number"]
     cells = ",".join(f"#all td:nth-child({place})" for place in places)
     return f"{cells}{{text-align:right}}\n"
 

@@ -28,7 +28,7 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True)
 class OperatorView:
-    """One operator: its anchor, a sentence, and a line for each kernel and dtype.
+    """One operator: its anchor, a sentence, and a line for each kernel and dtype with a result.
 
     `name` is its own name as declared, the key of its charts; `title` is safe to print.
     """
@@ -54,11 +54,12 @@ def operators(judged: Sequence[Judged]) -> tuple[OperatorView, ...]:
 
 def _sentence(items: Sequence[Judged]) -> str:
     good = valid(items)
+    bad = [f"{count:,} {word}" for word, count in counts_of(items, good) if count]
     if not good:
-        return f"{counted(len(items), 'case')}, none measured."
+        return f"{counted(len(items), 'case')}, none measured: {', '.join(bad)}."
     scores = sorted(item.raw_fraction for item in good)
     parts = [
-        f"{len(good):,} of {counted(len(items), 'case')} measured",
+        ", ".join([f"{len(good):,} of {counted(len(items), 'case')} measured", *bad]),
         f"median SOL {units.percent(quantile(scores, 0.5))}",
     ]
     memory = sum(1 for item in good if item.bound.limiter == "memory")
@@ -83,14 +84,14 @@ def _kernels(items: Sequence[Judged]) -> tuple[KernelLine, ...]:
     for item in items:
         case = case_of(item)
         groups.setdefault((case.kernel, case.dtype), []).append(item)
-    return tuple(_kernel(kernel, dtype, group) for (kernel, dtype), group in groups.items())
+    return tuple(
+        _kernel(kernel, dtype, group) for (kernel, dtype), group in groups.items() if valid(group)
+    )
 
 
 def _kernel(kernel: str, dtype: str, items: Sequence[Judged]) -> KernelLine:
     good = valid(items)
     bad = ", ".join(f"{count:,} {word}" for word, count in counts_of(items, good) if count)
-    if not good:
-        return KernelLine(line(kernel), line(dtype), "0", "—", "0", "—", "—", bad)
     scores = sorted(item.raw_fraction for item in good)
     bytes_per_s = max(item.outcome.work.traffic_bytes / item.median_s for item in good)
     flop_per_s = max(sum(item.outcome.work.flop.values()) / item.median_s for item in good)

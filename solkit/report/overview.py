@@ -149,7 +149,9 @@ def _draw(lines: Sequence[Line], series: Sequence[Series], run: Run, alt: str) -
     clusters = [*_binned(few, step), *crowds]
     draw_marks(axes, clusters, look_of, gid="strip", dodge=False)
     tips = {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
-    return svg.sanitise(svg_text(figure), prefix="o-", title=title, description=alt, tips=tips)
+    return svg.sanitise(
+        svg_text(figure), prefix="o-", title=title, description=f"{alt} {svg.SEE_TABLE}", tips=tips
+    )
 
 
 def _points(line: Line, height: int) -> list[Point]:
@@ -244,11 +246,8 @@ def _alt(lines: Sequence[Line]) -> str:
     ]
     trouble = f" {', '.join(tail)}." if tail else ""
     if not ranked:
-        return f"No case has a score.{trouble} The table of cases holds the data."
+        return f"No case has a score.{trouble}"
     said = [
         f"{clean(line.operator)} {line.dtype} {units.percent(middle)}" for middle, line in ranked
     ]
-    return (
-        f"Median SOL by operator and dtype, lowest first: {listed(said, 12)}."
-        f"{trouble} The table of cases holds the data."
-    )
+    return f"Median SOL by operator and dtype, lowest first: {listed(said, 12)}.{trouble}"

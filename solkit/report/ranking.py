@@ -67,10 +67,18 @@ class Ranking:
     def _first(
         self, items: Iterable[Scored], key: Callable[[Scored], float], most: int
     ) -> tuple[Ranked, ...]:
-        ordered = sorted(items, key=lambda item: (key(item), self.places[id(item)]))
-        return tuple(self._ranked(item) for item in ordered[:most])
+        ordered = sorted(items, key=lambda item: (key(item), self.places[id(item)]))[:most]
+        advised = [advice(item, on_cpu=self.on_cpu) for item in ordered]
+        said: set[str] = set()
+        ranked = []
+        for item, each in zip(ordered, advised, strict=True):
+            # what is said in full once would drown the table if each case said it again
+            words = f"As above: {each.brief}." if each.brief in said else each.text
+            said.add(each.brief)
+            ranked.append(self._ranked(item, words))
+        return tuple(ranked)
 
-    def _ranked(self, item: Scored) -> Ranked:
+    def _ranked(self, item: Scored, words: str) -> Ranked:
         lost_s = self.lost_s[id(item)]
         share = f" ({units.percent(lost_s / self.all_lost_s)})" if lost_s > 0 else ""
         mark = "▲ " if item.above_published else ""
@@ -80,7 +88,7 @@ class Ranking:
             bar=bar(item.raw_fraction),
             time=units.seconds(item.median_s),
             cost=f"{units.seconds(lost_s)}{share}" if lost_s > 0 else "none",
-            advice=advice(item, on_cpu=self.on_cpu),
+            advice=words,
         )
 
 

@@ -8,7 +8,17 @@ from solkit import units
 from solkit.judge.score import Scored, valid
 from solkit.model import Run
 from solkit.report import marks, svg
-from solkit.report.drawing import Look, draw_marks, label_marks, named_count, pixels, point_places
+from solkit.report.drawing import (
+    NUMBERED,
+    Look,
+    draw_marks,
+    label_marks,
+    moved_rule,
+    named_count,
+    pixels,
+    point_places,
+    shared_rule,
+)
 from solkit.report.legend import Entry, framed, series_entries
 from solkit.report.marks import Cluster, Point, Series
 from solkit.report.panels import Panel, charted_flop, intensity_decades, panels_of
@@ -44,7 +54,7 @@ class RoofMap:
 
 
 class Choice(NamedTuple):
-    """The marks of a panel, the rule that chose them, and whether each is a whole series."""
+    """The marks of a panel, what a reader must know of them, and whether each is a whole series."""
 
     clusters: list[Cluster]
     rule: str
@@ -54,23 +64,21 @@ class Choice(NamedTuple):
 def choose(axes: "Axes", points: Sequence[Point], most: int) -> Choice:
     """Choose the marks of a panel whose limits are set: by spread of intensity and overlap."""
     places = point_places(axes, points)
-    overlap, decades = marks.overlap_within(points, places), intensity_decades(points)
-    touching = overlap > marks.OVERLAP_FRACTION
-    spread = f"intensity spans {decades:.2f} decades"
+    touching = marks.overlap_within(points, places) > marks.OVERLAP_FRACTION
+    decades = intensity_decades(points)
     clusters = marks.cluster(points, places, most=most) if touching else marks.single(points)
     if named_count(clusters, pixels(axes, [cluster.at for cluster in clusters])) <= marks.NAMED:
-        return Choice(clusters, f"{spread}, few marks: each has its shape beside it")
+        return Choice(clusters, shared_rule(points, clusters))
     if decades < NARROW_DECADES:
-        rule = f"{spread} (< {NARROW_DECADES}): one mark a series, its bar from lowest to highest"
+        rule = (
+            "one mark a series, its bar from lowest to highest, "
+            f"as intensity spans {decades:.2f} decades only"
+        )
         return Choice(marks.by_series(points), rule, whole_series=True)
     if decades >= WIDE_DECADES and len(points) <= marks.SINGLE and not touching:
-        return Choice(
-            clusters, f"{spread} (>= {WIDE_DECADES:.0f}): each mark has the number of its row"
-        )
-    rule = f"{spread}, {overlap:.0%} of {counted(len(points), 'mark')} overlap"
-    return Choice(
-        marks.cluster(points, places, most=most), f"{rule}: cases that share a place share one"
-    )
+        return Choice(clusters, NUMBERED)
+    clusters = marks.cluster(points, places, most=most)
+    return Choice(clusters, shared_rule(points, clusters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,9 @@ def draw_panel(
         whole_series=choice.whole_series,
         numbered=manner.table,
     )
-    return choice, {f"#r{cluster.worst.row}": cluster.tip for cluster in choice.clusters}
+    rule = "; ".join(filter(None, (choice.rule, moved_rule(axes, choice.clusters, places))))
+    words = {f"#r{cluster.worst.row}": cluster.tip for cluster in choice.clusters}
+    return choice._replace(rule=rule), words
 
 
 def roof_map(
@@ -117,10 +127,9 @@ def roof_map(
     """Draw the roofline of one operator. Call inside `plotting.look()`."""
     panels = panels_of(scored, run.gpu)
     shown, hidden = panels[:PANELS_MOST], panels[PANELS_MOST:]
-    absent = _not_placed(scored, hidden)
     if not shown:
-        reason = f"{clean(operator)} counts no FLOP: its chart is SOL against bytes"
-        return RoofMap("", f"{reason}.", absent, reason)
+        reason = f"none, as {clean(operator)} counts no FLOP"
+        return RoofMap("", f"{reason}.", (), reason)
     roofs = device_roofs(run.gpu, run.ceilings, held_hz(list(scored.values())))
     lines = [lines_for(panel.pipes, roofs) for panel in shown]
     title = f"{clean(operator)}: roofline"
@@ -131,12 +140,17 @@ def roof_map(
     for index, (axes, panel, panel_lines) in enumerate(zip(all_axes, shown, lines, strict=True)):
         choice, words = draw_panel(axes, panel, panel_lines, manner, gid=f"map{index}")
         tips |= words
-        rules.append(f"{panel.title}: {choice.rule}" if manner.titled else choice.rule)
+        if choice.rule:
+            rules.append(f"{panel.title}: {choice.rule}" if manner.titled else choice.rule)
     alt = alt_text(clean(operator), shown, lines, list(scored.values()))
     text = svg.sanitise(
-        svg_text(figure), prefix=f"m{number}-", title=title, description=alt, tips=tips
+        svg_text(figure),
+        prefix=f"m{number}-",
+        title=title,
+        description=f"{alt} {svg.SEE_TABLE}",
+        tips=tips,
     )
-    return RoofMap(text, alt, absent, "; ".join(rules))
+    return RoofMap(text, alt, _not_placed(scored, hidden), "; ".join(rules))
 
 
 def framed_panels(
@@ -251,7 +265,7 @@ def alt_text(
         )
     bad = len(scored) - len(valid(scored))
     tail = f" {counted(bad, 'case is', 'cases are')} INVALID." if bad else ""
-    return f"{what} on the roofline. {'. '.join(parts)}.{tail} The table of cases holds the data."
+    return f"{what} on the roofline. {'. '.join(parts)}.{tail}"
 
 
 def roof_text(line: RoofLine) -> str:

@@ -59,6 +59,8 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _ROUNDED = ("d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "points")
 # Verdana has DejaVu's widths, so texts fit their places on machines without DejaVu.
 FONT_FAMILY = "DejaVu Sans, Verdana, sans-serif"
+# Ends the description of each chart on a page: read aloud, a chart is not where it ends.
+SEE_TABLE = "The table of cases holds the data."
 _DROPPED = ("metadata", "style", "title", "desc", "script", "foreignObject")
 
 

@@ -140,15 +140,6 @@ COLUMNS = (
         lambda it: Cell(units.seconds(it.median_s), spread_text(it)),
     ),
     Column("SOL", "time of the bound over time taken", "number", sol_cell),
-    Column("Limiter", "what sets the bound, and by what factor it leads", "text", limiter_cell),
-    Column("Regime", "and the time in empty-kernel floors", "text", _regime),
-    Column(
-        "SOL@clock",
-        "the score at the SM clock truly held",
-        "number",
-        lambda it: _other_roof(it.sol_clock),
-        optional=True,
-    ),
     Column(
         "SOL@measured",
         "the score against ceilings measured on this device",
@@ -156,6 +147,15 @@ COLUMNS = (
         lambda it: _other_roof(it.sol_measured),
         optional=True,
     ),
+    Column(
+        "SOL@clock",
+        "the score at the SM clock truly held",
+        "number",
+        lambda it: _other_roof(it.sol_clock),
+        optional=True,
+    ),
+    Column("Limiter", "what sets the bound, and by what factor it leads", "text", limiter_cell),
+    Column("Regime", "and the time in empty-kernel floors", "text", _regime),
     Column(
         "Bytes",
         "least traffic: each tensor once",
@@ -192,12 +192,18 @@ COLUMNS = (
     Column("Registers", "per thread, and spilled bytes", "number", _registers, optional=True),
 )
 SOL_PLACE = next(place for place, column in enumerate(COLUMNS) if column.name == "SOL")
+_STATES = ("", "bad", "off")  # the states of rows, in the order of the table
 _NAMES = 4  # operator, kernel, dtype, shape: what a case has without a measurement
 
 
 def table(judged: Sequence[Judged]) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Return the columns that hold something, and every outcome as a row, in the run's order."""
+    """Return the columns that hold something, and every outcome as a row.
+
+    Results come first, then what is invalid or failed, then what was skipped; each in the run's
+    order, which the anchors keep.
+    """
     rows = [_row(index, item) for index, item in enumerate(judged)]
+    rows.sort(key=lambda row: _STATES.index(row.state))
     kept = [
         place
         for place, column in enumerate(COLUMNS)

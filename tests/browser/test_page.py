@@ -151,6 +151,41 @@ def test_the_page_never_scrolls_sideways(page: Any, width: int) -> None:
     assert width >= page.evaluate("document.documentElement.scrollWidth")
 
 
+def test_the_scores_are_seen_without_scrolling(page: Any) -> None:
+    """At 1280 px the table shows a case, its time, every score and what limits it."""
+    hidden = page.evaluate(
+        """() => {
+          const box = document.querySelector('.tall');
+          const edge = box.getBoundingClientRect().left + box.clientWidth;
+          return [...document.querySelectorAll('#all thead th')]
+            .filter(head => head.getBoundingClientRect().right > edge + 1)
+            .map(head => head.textContent);
+        }"""
+    )
+    assert set() == {"Time", "SOL", "SOL@measured", "SOL@clock", "Limiter"} & set(hidden)
+
+
+def test_on_a_phone_what_would_help_stands_under_its_case(page: Any) -> None:
+    """At 400 px the costliest cases and their advice fit the width."""
+    page.set_viewport_size({"width": 400, "height": 900})
+    box = page.locator("[aria-label='The costliest cases']")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    case, words = (
+        box.locator(name).first.bounding_box() for name in ("tbody th", "tbody td.words")
+    )
+    assert words["y"] > case["y"] + case["height"]
+
+
+@pytest.mark.parametrize("width", [1100, 1280, 1499, 1500, 1920])
+def test_the_type_of_charts_is_never_shrunk(page: Any, width: int) -> None:
+    """A chart is drawn for 640 px; any narrower, its 9 px labels can't be read."""
+    page.set_viewport_size({"width": width, "height": 900})
+    widths = page.evaluate(
+        "[...document.querySelectorAll('.paper svg')].map(e => e.getBoundingClientRect().width)"
+    )
+    assert min(widths) >= 640
+
+
 def test_charts_are_drawn_in_colour(page: Any) -> None:
     """A chart whose styling was lost is a black rectangle: its ground would be black."""
     fill = page.evaluate("getComputedStyle(document.querySelector('.paper svg path')).fill")

@@ -65,7 +65,7 @@ class Drawn:
     sol_alt: str = "copy, 6 cases: median 77 % of SOL."
     roofline_alt: str = ""
     rule: str = "every case has a mark"
-    not_placed: tuple[str, ...] = ("1 case skipped (cols < 8)",)
+    not_placed: tuple[str, ...] = ("1 case not on the roofline (cols < 8)",)
 
 
 def page_of(run: Run) -> str:
@@ -153,7 +153,19 @@ def test_charts_stand_in_their_operators_section() -> None:
     page = Page(text)
     assert 1 == page.tags.count("svg")
     assert "copy, 6 cases: median 77 % of SOL." in page.text
-    assert "Not placed on a chart: 1 case skipped (cols < 8)" in page.text
+    assert "1 case not on the roofline (cols < 8)." in page.text
+
+
+def test_a_section_without_a_result_has_no_table() -> None:
+    """An operator of which everything was skipped has a sentence, not an empty table."""
+    text = page_of(synthetic_run([Skipped(Case("copy", "solkit", {"elements": 8}, "bf16"), "no")]))
+    assert "1 case, none measured: 1 skipped." in text
+    assert 'class="kernels"' not in text
+
+
+def test_a_row_shows_the_number_that_charts_call_it_by() -> None:
+    """Rows are ordered by what became of them, so the place in the run must be printed."""
+    assert re.search(r"<tr id=r7[^>]*><td>7<td>", page_of(synthetic_run()))
 
 
 def test_tables_can_be_read_aloud_and_reached_by_keyboard() -> None:

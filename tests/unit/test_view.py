@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from synthetic import GPU, measured, synthetic_run
 
 from solkit.judge.score import score
-from solkit.model import Case, Failed, Measured, Run, Skipped, Work
+from solkit.model import Case, Clocks, Failed, Measured, Run, Skipped, Work
+from solkit.report.facts import Fact
 from solkit.report.view import View, view
 
 SMALL = Case("copy", "solkit", {"elements": 1 << 20}, "bf16")
@@ -24,6 +25,12 @@ def streamed(case: Case, *, fraction: float, **changes: object) -> Measured:
 
 def seen(run: Run) -> View:
     return view(run, score(run))
+
+
+def condition(shown: View, label: str) -> Fact:
+    """Return the condition of that name."""
+    group = next(group for group in shown.facts if group.title == "Conditions")
+    return next(fact for fact in group.facts if fact.label == label)
 
 
 def cell(shown: View, name: str, row: int = 0) -> tuple[str, str]:
@@ -60,9 +67,54 @@ def test_an_empty_run_has_a_view() -> None:
 
 
 def test_every_outcome_has_a_row_with_its_index() -> None:
-    """Charts link to r<index>, so no outcome may be dropped or moved."""
+    """Charts link to r<index>, so no outcome may be dropped or renamed."""
     run = synthetic_run()
-    assert [f"r{n}" for n in range(len(run.outcomes))] == [row.anchor for row in seen(run).rows]
+    assert {f"r{n}" for n in range(len(run.outcomes))} == {row.anchor for row in seen(run).rows}
+    assert len(run.outcomes) == len(seen(run).rows)
+
+
+def test_results_come_first_and_what_was_skipped_comes_last() -> None:
+    """Within results, failures and skips the order is the run's."""
+    made = [
+        Skipped(SMALL, "no"),
+        Failed(SMALL, "check", "wrong"),
+        streamed(LARGE, fraction=0.5),
+        streamed(LARGE, fraction=3.0),
+        streamed(SMALL, fraction=0.4),
+        Skipped(LARGE, "no"),
+    ]
+    rows = [row.anchor for row in seen(synthetic_run(made)).rows]
+    assert ["r2", "r4", "r1", "r3", "r0", "r5"] == rows
+
+
+def test_what_is_read_most_stands_first() -> None:
+    """The scores under every roof stand behind the time, before what explains them."""
+    names = [column.name for column in seen(synthetic_run()).columns]
+    assert ["Operator", "Kernel", "Dtype", "Shape"] == names[:4]
+    assert ["Time", "SOL", "SOL@measured", "SOL@clock", "Limiter", "Regime"] == names[4:10]
+
+
+def test_advice_is_said_in_full_once() -> None:
+    """A later case that needs the same is given the diagnosis alone."""
+    made = [streamed(replace(LARGE, kernel=str(n)), fraction=0.3 + n / 100) for n in range(3)]
+    first, *others = [item.advice for item in seen(synthetic_run(made)).costly]
+    assert first.endswith("wider loads, more of them, more blocks.")
+    assert ["As above: probably too few bytes in flight."] * 2 == others
+
+
+def test_an_operator_lists_only_kernels_with_a_result() -> None:
+    """A kernel that was skipped throughout is counted in the sentence, not given an empty line."""
+    made = [streamed(LARGE, fraction=0.5), Skipped(replace(SMALL, dtype="fp16"), "no")]
+    (shown,) = seen(synthetic_run(made)).operators
+    assert ["bf16"] == [kernel.dtype for kernel in shown.kernels]
+    assert shown.sentence.startswith("1 of 2 cases measured, 1 skipped; ")
+
+
+def test_an_operator_without_a_result_says_what_became_of_its_cases() -> None:
+    """It has a sentence and no table."""
+    made = [Failed(SMALL, "compile", "no WIDTH"), Skipped(LARGE, "no")]
+    (shown,) = seen(synthetic_run(made)).operators
+    assert ("2 cases, none measured: 1 failed, 1 skipped.", ()) == (shown.sentence, shown.kernels)
 
 
 def test_the_costliest_case_is_the_one_with_most_time_above_its_bound() -> None:
@@ -189,10 +241,27 @@ def test_a_source_that_is_no_web_address_is_not_linked(url: str) -> None:
 
 
 def test_clocks_are_shown_as_held_against_the_highest() -> None:
-    """A reader sees at once whether the card was throttled."""
-    groups = {group.title: group for group in seen(synthetic_run()).facts}
-    fact = next(f for f in groups["Conditions"].facts if f.label == "SM clock held")
-    assert ("1410\u20131560 MHz", "of 1800 MHz at most") == (fact.value, fact.aside)
+    """A reader sees at once whether the card was throttled: the cases' medians, not one sample."""
+    outcomes = [
+        replace(streamed(LARGE, fraction=0.5), clocks=Clocks(median, 0.9 * median, 1.1 * median))
+        for median in (1.45e9, 1.5e9)
+    ]
+    shown = seen(synthetic_run(outcomes))
+    fact = condition(shown, "SM clock held")
+    assert ("1450\u20131500 MHz", "medians of the cases; the card's highest is 1800 MHz") == (
+        fact.value,
+        fact.aside,
+    )
+    assert " · SM clock 1450\u20131500 MHz · " in shown.conditions
+
+
+def test_the_power_that_was_read_is_no_part_of_the_limit() -> None:
+    """The driver averages over pauses too, so its reading is given as what it is."""
+    shown = seen(synthetic_run())
+    assert ("450 W", "default 500 W") == condition(shown, "Power limit")[1:]
+    read = condition(shown, "Power read")
+    assert "340 W" == read.value
+    assert read.aside.startswith("the driver's average over about a second, read between samples")
 
 
 def test_a_column_that_is_empty_everywhere_is_left_out() -> None:
