@@ -147,8 +147,8 @@ def _automatic(
     if obstacle is not None:
         return Choice("cpu", 0, cpu(), f"{obstacle.message}: {obstacle.remedy}; using the CPU")
     others = len(found.devices) - 1
-    more = f" (and {others} more: --device cuda:N)" if others else ""
-    return Choice("cuda", facts.index, facts, f"cuda:{facts.index}, {_title(facts)}{more}")
+    more = f"the first of {others + 1}: --device cuda:N" if others else "the card of this machine"
+    return Choice("cuda", facts.index, facts, f"cuda:{facts.index}, {_title(facts)} ({more})")
 
 
 def _obstacle(facts: DeviceFacts, *, has_cupy: bool, platform: str) -> NoDevice | None:

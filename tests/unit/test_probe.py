@@ -45,7 +45,7 @@ def take(
 
 def test_auto_takes_the_first_card() -> None:
     """With a driver and CuPy, the first visible card is taken, and the others are mentioned."""
-    expected = Choice("cuda", 0, CARD, "cuda:0, NVIDIA H200 (and 1 more: --device cuda:N)")
+    expected = Choice("cuda", 0, CARD, "cuda:0, NVIDIA H200 (the first of 2: --device cuda:N)")
     assert expected == take()
 
 
