@@ -1,12 +1,10 @@
 """`solkit list`: the operators and kernels there are."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from solkit.cli.catalogs import opened
 from solkit.cli.console import heading, room, show, show_json, table
+from solkit.cli.options import AsJson, Load
 from solkit.report.plain import line
 
 if TYPE_CHECKING:
@@ -16,10 +14,8 @@ if TYPE_CHECKING:
 
 
 def command(
-    load: Annotated[
-        list[Path], typer.Option("--load", help="A .py file or folder with kernels of yours.")
-    ] = [],  # noqa: B006  # typer copies it
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    load: Load = [],  # noqa: B006  # typer copies it
+    as_json: AsJson = False,
 ) -> None:
     """List operators and kernels: axes, params, dtypes."""
     with opened(load) as catalog:

@@ -1,7 +1,6 @@
 """`solkit plan`: bytes, flop, intensity and bound of every case, for any card, with no GPU."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -10,6 +9,7 @@ from solkit import units
 from solkit.cli.catalogs import opened
 from solkit.cli.console import heading, room, say, show, show_json, table
 from solkit.cli.left_out import left_out
+from solkit.cli.options import AsJson, CaseWords, Dtype, Load, MaxCases, Only, Shapes
 from solkit.errors import BadInput, CasesFailed
 from solkit.report.plain import counted, line
 
@@ -21,33 +21,19 @@ DEFAULT_GPU = "h200_sxm"
 
 
 def command(  # noqa: PLR0917  # typer passes options by name
-    case: Annotated[
-        Optional[list[str]],  # noqa: UP045  # typer reads annotations at run time
-        typer.Argument(
-            help="One case by hand: OPERATOR AXIS=SIZE ... [PARAM=VALUE ...]", metavar="CASE"
-        ),
-    ] = None,
-    shapes: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--shapes", help="The sweep: a shapes.yaml (see `solkit new shapes`)."),
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", help="Dtype of a case by hand; several: a,b")
-    ] = "",
+    case: CaseWords = None,
+    shapes: Shapes = None,
+    dtype: Dtype = "",
     gpu: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             "--gpu", help="An id, NVML name or family, e.g. h200. Default: this machine's."
         ),
     ] = None,
-    load: Annotated[
-        list[Path], typer.Option("--load", help="A .py file or folder with kernels of yours.")
-    ] = [],  # noqa: B006  # typer copies it
-    only: Annotated[str, typer.Option("--only", help="Cases that match, e.g. 'rows>=64'.")] = "",
-    max_cases: Annotated[
-        int, typer.Option("--max-cases", min=1, help="Refuse a sweep of more cases.")
-    ] = 10_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    load: Load = [],  # noqa: B006  # typer copies it
+    only: Only = "",
+    max_cases: MaxCases = 10_000,
+    as_json: AsJson = False,
 ) -> None:
     """Work out bytes, flop, intensity and bound of every case, with no GPU."""
     from solkit.plan.jobs import plan, plan_document

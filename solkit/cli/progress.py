@@ -19,6 +19,15 @@ PLAIN_EVERY_S = 1.0  # a log of 10,000 lines helps nobody
 _NAME_MOST = 60
 _BAR_COLUMNS = 32  # what the bar, the counts and the time take beside the words
 
+# What a person reads for a stage of the worker.
+_DOING = {
+    "compile": "compiling",
+    "allocate": "preparing",
+    "launch": "checking",
+    "check": "checking",
+    "time": "timing",
+}
+
 
 class Progress:
     """Shows the case being worked on, the best score so far and the time left."""
@@ -64,7 +73,7 @@ class Progress:
         """Hear what is being worked on."""
         if self._bar is not None and self._task is not None and case is not None:
             room = self._bar.console.width - _BAR_COLUMNS - 2 * len(str(self._total))
-            words = f"{self._best_words()}{line(stage)} {_name(case)}"
+            words = f"{self._best_words()}{_DOING.get(stage, stage)} {_name(case)}"
             self._bar.update(self._task, description=line(words, max(room, 8)))
 
     def finished(self, outcomes: Sequence[Outcome]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 import typer
 
 from solkit.cli.console import say, show
+from solkit.cli.options import Baseline
 from solkit.errors import BadInput, unknown
 from solkit.report.plain import line
 
@@ -31,9 +32,7 @@ def command(
         Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", help="Write to this file, not to stdout."),
     ] = None,
-    baseline: Annotated[
-        str, typer.Option("--baseline", help="The kernel that gap scores are taken against.")
-    ] = "",
+    baseline: Baseline = "",
     rescore: Annotated[
         bool, typer.Option("--rescore", help="Judge by today's spec file, not by the recorded one.")
     ] = False,

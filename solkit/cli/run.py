@@ -1,29 +1,18 @@
 """`solkit run`: the main job. Measure a sweep, or one case by hand, score it, write the report."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Optional
 
 import typer
 
+from solkit.cli.options import Baseline, CaseWords, Dtype, Load, MaxCases, Only, RoofName, Shapes
 from solkit.errors import BadInput
-
-RoofName = Literal["spec", "clock", "measured"]
 
 
 def command(  # noqa: PLR0917  # typer passes options by name
-    case: Annotated[
-        Optional[list[str]],  # noqa: UP045  # typer reads annotations at run time
-        typer.Argument(
-            help="One case by hand: OPERATOR AXIS=SIZE ... [PARAM=VALUE ...]", metavar="CASE"
-        ),
-    ] = None,
-    shapes: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--shapes", help="The sweep: a shapes.yaml (see `solkit new shapes`)."),
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", help="Dtype of a case by hand; several: a,b")
-    ] = "",
+    case: CaseWords = None,
+    shapes: Shapes = None,
+    dtype: Dtype = "",
     kernel: Annotated[
         list[str], typer.Option("--kernel", help="Kernel of a case by hand; repeat for more.")
     ] = [],  # noqa: B006  # typer copies it
@@ -34,13 +23,9 @@ def command(  # noqa: PLR0917  # typer passes options by name
     device: Annotated[
         str, typer.Option("--device", help="auto, cuda[:N], cpu, or a card's name.")
     ] = "auto",
-    load: Annotated[
-        list[Path], typer.Option("--load", help="A .py file or folder with kernels of yours.")
-    ] = [],  # noqa: B006
-    only: Annotated[str, typer.Option("--only", help="Cases that match, e.g. 'rows>=64'.")] = "",
-    baseline: Annotated[
-        str, typer.Option("--baseline", help="The kernel that gap scores are taken against.")
-    ] = "",
+    load: Load = [],  # noqa: B006  # typer copies it
+    only: Only = "",
+    baseline: Baseline = "",
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the inputs.")
     ] = 0,
@@ -55,9 +40,7 @@ def command(  # noqa: PLR0917  # typer passes options by name
         Optional[float],  # noqa: UP045
         typer.Option("--fail-under", help="Exit 1 where a score is below, e.g. 0.8."),
     ] = None,
-    max_cases: Annotated[
-        int, typer.Option("--max-cases", min=1, help="Refuse a sweep of more cases.")
-    ] = 10_000,
+    max_cases: MaxCases = 10_000,
     resume: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--resume", help="Finish the run in this folder."),

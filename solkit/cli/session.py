@@ -249,7 +249,10 @@ def _planned(run: Run, cases: Sequence[Case], catalog: Catalog) -> Plan:
         roof = spec_roof(run.gpu)
     else:
         roof = measured_roof(run.ceilings) if run.ceilings else UNMEASURED
-    return plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
+    planned = plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
+    if planned.jobs and roof is UNMEASURED:  # nothing could run when it was begun
+        raise BadInput("the run has neither a card nor ceilings", remedy="measure anew")
+    return planned
 
 
 def _measure(bench: Bench, planned: Plan, writer: record.Writer) -> BaseException | None:

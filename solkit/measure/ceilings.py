@@ -24,7 +24,7 @@ CPU_TRAFFIC_BYTES = (2**16, 2**20, 2**24, 2**27)
 _STREAM_WARM, _STREAM_COUNT = 15, 41
 _GEMM_EXTENTS = (1024, 2048)
 _HOST_STREAMS = {"read": 1, "copy": 2, "triad": 3, "write": 1}  # arrays that each one goes over
-_HOST_LEAST_COUNT, _HOST_MOST_COUNT, _HOST_SPEND_S = 5, 2000, 0.1
+_HOST_LEAST_COUNT, _HOST_MOST_COUNT, _HOST_SPEND_S = 9, 2000, 0.1
 _ROTATION_BYTES = 2**28
 
 
