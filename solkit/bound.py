@@ -112,15 +112,17 @@ def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
 
     A stream's time is a fixed part plus bytes over bandwidth, which a straight line meets exactly
     (on logarithmic axes it would come out too long). Below the smallest point its time is a floor;
-    above the largest its bandwidth goes on. A point slower than one with more bytes was disturbed:
-    fewer bytes can't need more time.
+    above the largest its bandwidth goes on. A point slower than one with more bytes was disturbed,
+    since fewer bytes can't need more time, and so was one slower than a smaller stream repeated.
     """
     ordered = sorted(points, key=lambda point: point.traffic_bytes)
-    last = ordered[-1]
-    if traffic_bytes >= last.traffic_bytes:
-        return last.median_s * traffic_bytes / last.traffic_bytes
-    least_s = list(accumulate((point.median_s for point in reversed(ordered)), min))[::-1]
     places = [float(point.traffic_bytes) for point in ordered]
+    least_s = list(accumulate((point.median_s for point in reversed(ordered)), min))[::-1]
+    for index in range(1, len(places)):
+        repeated_s = least_s[index - 1] * places[index] / places[index - 1]
+        least_s[index] = min(least_s[index], repeated_s)
+    if traffic_bytes >= places[-1]:
+        return least_s[-1] * traffic_bytes / places[-1]
     return _between(list(zip(places, least_s, strict=True)), traffic_bytes)
 
 

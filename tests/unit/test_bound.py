@@ -210,3 +210,11 @@ def test_a_slow_read_kernel_is_not_the_cards_ceiling() -> None:
     roof = measured_roof(Ceilings("any", points))
     shares = [(0, 1000), (500, 500), (667, 333), (1000, 0)]
     assert [2e-6, 3e-6, 3e-6, 3e-6] == [bound(Work(*share), roof).memory_s for share in shares]
+
+
+def test_a_disturbed_large_point_is_no_slower_than_a_small_one_repeated() -> None:
+    """16 times the bytes need 16 times the time of the smaller stream at most."""
+    points = (DramCeiling("copy", 500, 500, 1e-6), DramCeiling("copy", 8000, 8000, 25e-6))
+    roof = measured_roof(Ceilings("any", points))
+    seen = [bound(Work(size, size), roof).memory_s for size in (500, 4000, 8000, 16000)]
+    assert [1e-6, 8e-6, 16e-6, 32e-6] == pytest.approx(seen)
