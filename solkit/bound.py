@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 from solkit.gpu import Gpu
-from solkit.model import Bound, Ceilings, DramCeiling, Work
+from solkit.model import Bound, Ceilings, DramCeiling, Settle, Work
 
 HALF_READ = 0.5  # the share of reads of a plain copy
 NEAR_RIDGE_FRACTION = 0.10  # memory and compute time this close: say so
@@ -49,12 +49,19 @@ def hard_roof(gpu: Gpu) -> Roof:
     return Roof("hard", pin, pipes)
 
 
-def measured_roof(ceilings: Ceilings) -> Roof:
-    """Return the limits measured on the device itself; the bandwidth is the best of all points."""
+def measured_roof(ceilings: Ceilings, settle: Settle = "burst") -> Roof:
+    """Return the limits measured on the device itself; the bandwidth is the best of all points.
+
+    settle: which rates of a pipe count, those from rest or those at the clock of steady work. A
+    pipe that has none of that kind is judged by what it has.
+    """
     best = max((point.traffic_bytes / point.median_s for point in ceilings.dram), default=0.0)
     pipes: dict[str, float] = {}
+    meant = {ceiling.pipe for ceiling in ceilings.pipes if ceiling.settle == settle}
     for ceiling in ceilings.pipes:
-        pipes[ceiling.pipe] = max(pipes.get(ceiling.pipe, 0.0), ceiling.flop / ceiling.median_s)
+        if ceiling.settle == settle or ceiling.pipe not in meant:
+            rate = ceiling.flop / ceiling.median_s
+            pipes[ceiling.pipe] = max(pipes.get(ceiling.pipe, 0.0), rate)
     return Roof("measured", best, pipes, ceilings.dram)
 
 

@@ -7,18 +7,27 @@ from solkit.dtypes import DTYPES
 from solkit.gpu import DeviceFacts, Gpu
 
 Param = str | int | float | bool
-CaseKey = tuple[str, str, str, tuple[tuple[str, int], ...], tuple[tuple[str, Param], ...]]
+CacheMode = Literal["cold", "clean", "zeroed", "hot"]
+Settle = Literal["burst", "sustained"]
+_Where = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Param], ...], CacheMode]
+CaseKey = tuple[str, str, str, _Where]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Operator + kernel + shape + dtype + params: all five are its identity everywhere."""
+    """Operator + kernel + shape + dtype + params, and the cache mode: its identity everywhere.
+
+    cache_mode: the L2 before each timed call. `cold`: rotation over buffer sets, the kernel's own
+    steady state; `clean`: other data was read through it; `zeroed`: other data was written through
+    it, as a memset flush does; `hot`: the same buffers again.
+    """
 
     operator: str
     kernel: str
     shape: dict[str, int]
     dtype: str
     params: dict[str, Param] = field(default_factory=dict)
+    cache_mode: CacheMode = "cold"
 
     @property
     def item_bytes(self) -> int:
@@ -33,23 +42,27 @@ class Case:
     @property
     def key(self) -> CaseKey:
         """The whole identity, hashable."""
-        return (self.operator, self.kernel, self.dtype, *self._where)
+        return (self.operator, self.kernel, self.dtype, self._where)
 
     @property
     def group_key(self) -> CaseKey:
         """The identity without the kernel: cases that share it are measured together."""
-        return (self.operator, "", self.dtype, *self._where)
+        return (self.operator, "", self.dtype, self._where)
 
     @property
-    def _where(self) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, Param], ...]]:
-        return tuple(sorted(self.shape.items())), tuple(sorted(self.params.items()))
+    def _where(self) -> _Where:
+        shape, params = sorted(self.shape.items()), sorted(self.params.items())
+        return tuple(shape), tuple(params), self.cache_mode
 
     @property
     def shape_text(self) -> str:
-        """Shape and params as people and CSV files read them: `M=1;N=2;weight=kn`."""
-        return ";".join(
-            f"{name}={value}" for name, value in (*self.shape.items(), *sorted(self.params.items()))
-        )
+        """Shape and params as people and CSV files read them: `M=1;N=2;weight=kn`.
+
+        A cache mode other than the usual one stands behind them: `M=1;N=2;cache=hot`.
+        """
+        mode = [] if self.cache_mode == "cold" else [("cache", self.cache_mode)]
+        parts = (*self.shape.items(), *sorted(self.params.items()), *mode)
+        return ";".join(f"{name}={value}" for name, value in parts)
 
     def __str__(self) -> str:
         """Write the case in one line."""
@@ -106,9 +119,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Clocks and conditions around and during a case's samples; None where unknown.
+    """Clocks and conditions before, during and after a case's samples; None where unknown.
 
-    sm_hz is the median of the per-sample SM clocks, sm_low_hz and sm_high_hz their extremes.
+    sm_hz is the median of the per-sample SM clocks (cycles over nanoseconds around each call),
+    sm_low_hz and sm_high_hz their extremes; driver_sm_hz is the lowest the driver told meanwhile.
+    temperature_c and power_w are the highest that were read, event_reasons all that were named.
     """
 
     sm_hz: float | None = None
@@ -118,6 +133,7 @@ class Clocks:
     temperature_c: float | None = None
     power_w: float | None = None
     event_reasons: tuple[str, ...] = ()
+    driver_sm_hz: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +141,7 @@ class Check:
     """How an outcome was compared with its reference.
 
     error_fraction is the largest error over its allowance (1.0 = just allowed), over all outputs.
+    way: whole, or on which sampled indices. inputs: the distribution of each input.
     """
 
     error_fraction: float
@@ -132,6 +149,7 @@ class Check:
     way: str
     tolerance: str
     seed: int
+    inputs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +164,22 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowMode:
+    """A second, slower group among the samples: its median and its share of them."""
+
+    median_s: float
+    share_fraction: float
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A case that ran, was right, and was timed.
 
+    cache: the case's cache mode where it is proved, else `unknown`. sample_hz: the SM clock around
+    each of times_s. throttled_count: how many of all samples ran at a lowered clock while the
+    driver named a reason; they are kept. busy_s: where a call runs several kernels, the median time
+    in which at least one of them ran. energy_j: per call, over a second of steady work, where it
+    was asked for. other_process_count: strangers on the device meanwhile.
     ended: which rule ended the sampling. set_count: the buffer sets that calls rotated over.
     notes: what a reader must know to trust the numbers; usually nothing.
     """
@@ -173,20 +204,46 @@ class Measured:
     ended: str = ""
     set_count: int = 1
     notes: tuple[str, ...] = ()
+    sample_hz: tuple[float | None, ...] = ()
+    throttled_count: int = 0
+    slow_mode: SlowMode | None = None
+    busy_s: float | None = None
+    energy_j: float | None = None
+    other_process_count: int = 0
 
 
 Stage = Literal["describe", "compile", "allocate", "launch", "check", "time", "worker"]
 
 
+Verdict = Literal[
+    "",  # the stage and the message say it all
+    "wrong_values",
+    "non_finite",
+    "unwritten",
+    "wrong_shape",
+    "wrong_dtype",
+    "changed_input",
+    "other_stream",
+    "no_kernel",
+    "out_of_memory",
+    "timeout",
+    "crashed",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A case that could not be measured: at which stage, what was said, and the remedy."""
+    """A case that could not be measured: at which stage, what was said, and the remedy.
+
+    verdict: the kind of failure in one word that programs can rely on; empty where none fits.
+    """
 
     case: Case
     stage: Stage
     message: str
     remedy: str = ""
     compiled: tuple[Compiled, ...] = ()
+    verdict: Verdict = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +259,18 @@ Outcome = Measured | Failed | Skipped
 
 @dataclass(frozen=True, slots=True)
 class DramCeiling:
-    """The best time of a streaming kernel for so many bytes: one point of the measured roof."""
+    """The best time of a streaming kernel for so many bytes: one point of the measured roof.
+
+    kernel: the stream (read, write, copy, triad). variant: which of its kernels was the fastest.
+    times_s: the samples behind the median.
+    """
 
     kernel: str
     read_bytes: int
     write_bytes: int
     median_s: float
+    variant: str = ""
+    times_s: tuple[float, ...] = ()
 
     @property
     def traffic_bytes(self) -> int:
@@ -217,26 +280,47 @@ class DramCeiling:
 
 @dataclass(frozen=True, slots=True)
 class PipeCeiling:
-    """The best rate seen on one pipe, and how it was had."""
+    """A rate seen on one pipe, and how it was had.
+
+    settle: `burst` from a rested chip, `sustained` at the clock that steady work leaves it.
+    sm_hz: the median SM clock meanwhile. times_s: the samples behind the median.
+    """
 
     pipe: str
     flop: int
     median_s: float
     how: str
+    settle: Settle = "burst"
+    sm_hz: float | None = None
+    times_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """The measured roof of one device: what its best streaming and matrix kernels reach."""
+    """The measured roof of one device: what its best streaming and matrix kernels reach.
+
+    method: how times were taken, and the cache state. l2: reads of buffers that stay in the L2.
+    floors_s: what an empty kernel reads, by timing method. created, uuid, driver: when and where.
+    notes: why a pipe stays without a ceiling.
+    """
 
     method: str
     dram: tuple[DramCeiling, ...]
     pipes: tuple[PipeCeiling, ...] = ()
+    l2: tuple[DramCeiling, ...] = ()
+    floors_s: dict[str, float] = field(default_factory=dict)
+    created: str = ""
+    uuid: str = ""
+    driver: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as its file holds it: a header, its outcomes, and how it ended (None: cut short)."""
+    """A run as its file holds it: a header, its outcomes, and how it ended (None: cut short).
+
+    cache_proof_s: what a read of half the L2 took in each cache mode, which proves their names.
+    """
 
     id: str
     created: str
@@ -254,3 +338,6 @@ class Run:
     command: str = ""
     ended: str | None = None
     duration_s: float | None = None
+    settle: Settle = "burst"
+    precision_fraction: float = 0.005
+    cache_proof_s: dict[str, float] = field(default_factory=dict)

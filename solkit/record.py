@@ -9,10 +9,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from solkit.errors import BadInput, NoDevice, SolkitError
 from solkit.files import read_whole
@@ -64,18 +65,18 @@ class Writer:
         self.path = path
         self._run = run
         self._append = append
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         self._counts: Counter[str] = Counter()
         self._start_s = monotonic() - spent_s
 
     def __enter__(self) -> Self:
         """Open the file and put the header in place."""
         try:
+            file = FileIO(self.path, "r+" if self._append else "x")
+            _keep_others_out(file, self.path)
+            self._file = file
             if self._append:
-                self._file = self.path.open("r+b")
-                _cut_half_line(self._file)
-            else:
-                self._file = self.path.open("xb")
+                _cut_half_line(file)
         except FileExistsError as error:
             raise BadInput(
                 f"{self.path}: holds a run already",
@@ -84,7 +85,12 @@ class Writer:
         except OSError as error:
             raise _disk(self.path, error) from error
         if not self._append:
-            self._write([header_json(self._run)])
+            try:
+                self._write([header_json(self._run)])
+            except BaseException:  # a file without a header is no run
+                self._file.close()
+                self.path.unlink(missing_ok=True)
+                raise
         return self
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
@@ -121,15 +127,36 @@ class Writer:
     def _write(self, lines: Sequence[bytes]) -> None:
         if self._file is None:
             raise BadInput(f"{self.path}: is not open", remedy="use the writer in a with statement")
+        text = b"".join(line + b"\n" for line in lines)
+        start, written = self._file.seek(0, os.SEEK_END), 0
         try:
-            self._file.write(b"".join(line + b"\n" for line in lines))
-            self._file.flush()
+            while written < len(text):
+                written += self._file.write(text[written:])
             os.fsync(self._file.fileno())
         except OSError as error:
             raise _disk(self.path, error) from error
+        finally:
+            if written < len(text):  # a full disk: what comes next must not follow half a line
+                with contextlib.suppress(OSError):  # reading copes with half a last line, too
+                    self._file.truncate(start)
 
 
-def _cut_half_line(file: BinaryIO) -> None:
+def _keep_others_out(file: FileIO, path: Path) -> None:
+    """Lock the file: two that finish one run would write into each other's lines."""
+    try:
+        import fcntl  # noqa: PLC0415  # POSIX alone has it
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise NoDevice(
+            f"{path}: another solkit is writing it", remedy="wait until that one has ended"
+        ) from error
+    except (ImportError, OSError):  # no locks here, or on this file system: nothing to keep out by
+        return
+
+
+def _cut_half_line(file: FileIO) -> None:
     """Leave the file at the end of its last whole line."""
     text = file.read()
     file.truncate(text.rfind(b"\n") + 1)

@@ -99,6 +99,24 @@ def power(value_w: float) -> str:
     return f"{value_w:.0f} W"
 
 
+def energy(value_j: float) -> str:
+    """Write an energy: 0.0842 -> '84.2 mJ'."""
+    for factor, unit in ((1.0, "J"), (1e-3, "mJ")):
+        if abs(value_j) >= factor * 0.9995:
+            return _scaled(value_j / factor, unit)
+    return f"{digits(value_j / 1e-6)} µJ"
+
+
+def flop_per_joule(value_flop_per_j: float) -> str:
+    """Write arithmetic over energy: 1.3e12 -> '1.30 TFLOP/J'."""
+    return _scaled(value_flop_per_j, "FLOP/J")
+
+
+def bytes_per_joule(value_bytes_per_j: float) -> str:
+    """Write traffic over energy: 9.1e9 -> '9.10 GB/J'."""
+    return _scaled(value_bytes_per_j, "B/J")
+
+
 def percent(value_fraction: float) -> str:
     """Write a fraction as a percentage: 0.873 -> '87.3 %'."""
     return f"{value_fraction * 100:.1f} %"

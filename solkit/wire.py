@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from solkit.dtypes import DTYPES
 from solkit.errors import BadInput
 from solkit.gpu import Gpu
-from solkit.model import Case, Failed, Measured, Outcome, Run, Skipped, Work
+from solkit.model import Case, Ceilings, Failed, Measured, Outcome, Run, Skipped, Work
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -44,13 +44,13 @@ def to_json(value: object, kind: object = None) -> bytes:
     return adapter(kind or type(value), finite=False).dump_json((value,))[1:-1]
 
 
-def from_json(kind: type[T], data: bytes | str) -> T:
-    """Read what `to_json` wrote; raise BadInput where it does not fit."""
+def from_json(kind: type[T], data: bytes | str, *, finite: bool = False) -> T:
+    """Read what `to_json` wrote; raise BadInput where it does not fit, or is not `finite`."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     raw = data.encode() if isinstance(data, str) else data
     try:
-        value: T = adapter(kind, finite=False).validate_json(b"[" + raw + b"]")[0]
+        value: T = adapter(kind, finite=finite).validate_json(b"[" + raw + b"]")[0]
     except ValidationError as error:
         raise BadInput(f"not a {getattr(kind, '__name__', kind)}: {first(error)}") from error
     return value
@@ -237,17 +237,25 @@ def _header_problem(run: Run) -> str:
     """Return what makes a header impossible: limits that nothing could be divided by."""
     if run.gpu is not None and not all(map(_sound, _limits(run.gpu))):
         return "a limit of its spec is no positive number"
-    if run.ceilings is None:
-        return ""
-    dram, pipes = run.ceilings.dram, run.ceilings.pipes
-    times = (*(point.median_s for point in dram), *(pipe.median_s for pipe in pipes))
+    return ceilings_problem(run.ceilings) if run.ceilings is not None else ""
+
+
+def ceilings_problem(ceilings: Ceilings) -> str:
+    """Return what makes ceilings impossible, so that a roof made of them can be trusted."""
+    points = (*ceilings.dram, *ceilings.l2)
+    times = [time_s for point in points for time_s in (point.median_s, *point.times_s)]
+    times += [time_s for pipe in ceilings.pipes for time_s in (pipe.median_s, *pipe.times_s)]
     if min(times, default=1.0) <= 0:
         return "a ceiling's time is not above zero"
-    if any(not 0 <= pipe.flop < _MOST for pipe in pipes):
+    if min(ceilings.floors_s.values(), default=0.0) < 0:
+        return "the floor of a method is below zero"
+    if any(pipe.sm_hz is not None and not _sound(pipe.sm_hz) for pipe in ceilings.pipes):
+        return "the clock of a ceiling is not above zero"
+    if any(not 0 <= pipe.flop < _MOST for pipe in ceilings.pipes):
         return "a ceiling's FLOP is no count"
     if any(
         min(point.read_bytes, point.write_bytes) < 0 or not 1 <= point.traffic_bytes < _MOST
-        for point in dram
+        for point in points
     ):
         return "a ceiling moved no bytes"
     return ""

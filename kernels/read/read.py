@@ -7,6 +7,8 @@ from solkit.declare.geometry import ACCESS_BYTES, ceil_div
 
 BLOCK, ITEMS = 512, 4  # threads a block, 16-byte loads in flight a thread
 MOST_BLOCKS = 2112  # 132 SMs x 16: within this and a quarter of it an H200 reads 4.35-4.38 TB/s
+WIDE_BLOCK, WIDE_BLOCKS = 1024, 132  # few blocks: the last to arrive waits for few others
+DEEP_ITEMS, DEEP_BLOCKS = 8, 528  # four blocks an SM: no block starts after the first have ended
 
 
 def work(case: Case) -> Work:
@@ -20,27 +22,39 @@ def reference(x: Array) -> Array:
     return np.sum(x)
 
 
-def blocks(case: Case) -> int:
+def blocks(case: Case, block: int = BLOCK, items: int = ITEMS, most: int = MOST_BLOCKS) -> int:
     """Return the size of the grid, which walks the array in strides."""
     vec = ACCESS_BYTES // case.item_bytes
-    return min(MOST_BLOCKS, ceil_div(case.shape["elements"], BLOCK * vec * ITEMS))
+    return min(most, ceil_div(case.shape["elements"], block * vec * items))
 
 
 def workspace(case: Case) -> dict[str, int]:
-    """One float for each block."""
-    return {"partials": 4 * blocks(case)}
+    """One float for each block; the other forms have no more blocks than this one can have."""
+    return {"partials": 4 * max(blocks(case), blocks(case, WIDE_BLOCK, 1, WIDE_BLOCKS))}
 
 
 def launches(case: Case) -> tuple[Launch, ...]:
     """One launch: the last block to arrive adds the partial sums."""
+    return (_launch(case, blocks(case), BLOCK, ITEMS),)
+
+
+def launches_wide(case: Case) -> tuple[Launch, ...]:
+    """Blocks as wide as they can be, one an SM."""
+    return (_launch(case, blocks(case, WIDE_BLOCK, 1, WIDE_BLOCKS), WIDE_BLOCK, ITEMS),)
+
+
+def launches_deep(case: Case) -> tuple[Launch, ...]:
+    """Four blocks an SM, twice as many loads in flight."""
+    return (_launch(case, blocks(case, BLOCK, DEEP_ITEMS, DEEP_BLOCKS), BLOCK, DEEP_ITEMS),)
+
+
+def _launch(case: Case, grid: int, block: int, items: int) -> Launch:
     vec = ACCESS_BYTES // case.item_bytes
-    return (
-        Launch(
-            f"read<{case.ctype}, {BLOCK}, {vec}, {ITEMS}>",
-            grid=(blocks(case), 1, 1),
-            block=(BLOCK, 1, 1),
-            args=("x", "total", "partials", "elements"),
-        ),
+    return Launch(
+        f"read<{case.ctype}, {block}, {vec}, {items}>",
+        grid=(grid, 1, 1),
+        block=(block, 1, 1),
+        args=("x", "total", "partials", "elements"),
     )
 
 
@@ -63,4 +77,22 @@ KERNEL = Kernel(
     launches=launches,
     workspace=workspace,
     summary="four 16-byte loads in flight a thread, a fixed grid",
+)
+WIDE = Kernel(
+    name="wide",
+    operator=OPERATOR,
+    source="read.cu",
+    launches=launches_wide,
+    workspace=workspace,
+    summary="one block of 1024 threads an SM, four 16-byte loads in flight a thread",
+    by_name_only=True,
+)
+DEEP = Kernel(
+    name="deep",
+    operator=OPERATOR,
+    source="read.cu",
+    launches=launches_deep,
+    workspace=workspace,
+    summary="eight 16-byte loads in flight a thread, four blocks an SM",
+    by_name_only=True,
 )

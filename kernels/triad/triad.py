@@ -4,6 +4,7 @@ from solkit import Arg, Array, Case, Kernel, Launch, Operator, Work
 from solkit.declare.geometry import ACCESS_BYTES, ceil_div
 
 BLOCK, ITEMS = 256, 2  # threads a block, 16-byte loads in flight a thread from each stream
+MOST_BLOCKS = 1056  # of the fixed grid: eight blocks an SM, as many as 2048 threads are, on 132 SMs
 SCALAR = 3.0
 
 
@@ -26,15 +27,30 @@ def reference(b: Array, c: Array) -> Array:
 
 def launches(case: Case) -> tuple[Launch, ...]:
     """Blocks on contiguous parts of the arrays."""
+    return (_launch("triad", case, _blocks(case, ITEMS), ITEMS),)
+
+
+def launches_one(case: Case) -> tuple[Launch, ...]:
+    """One thread for each 16 bytes of a stream."""
+    return (_launch("triad", case, _blocks(case, 1), 1),)
+
+
+def launches_strided(case: Case) -> tuple[Launch, ...]:
+    """Walk the arrays with a grid of fixed size."""
+    return (_launch("triad_strided", case, min(MOST_BLOCKS, _blocks(case, ITEMS)), ITEMS),)
+
+
+def _blocks(case: Case, items: int) -> int:
+    return ceil_div(case.shape["elements"], BLOCK * (ACCESS_BYTES // case.item_bytes) * items)
+
+
+def _launch(name: str, case: Case, blocks: int, items: int) -> Launch:
     vec = ACCESS_BYTES // case.item_bytes
-    blocks = ceil_div(case.shape["elements"], BLOCK * vec * ITEMS)
-    return (
-        Launch(
-            f"triad<{case.ctype}, {BLOCK}, {vec}, {ITEMS}>",
-            grid=(blocks, 1, 1),
-            block=(BLOCK, 1, 1),
-            args=("b", "c", "a", "elements", SCALAR),
-        ),
+    return Launch(
+        f"{name}<{case.ctype}, {BLOCK}, {vec}, {items}>",
+        grid=(blocks, 1, 1),
+        block=(BLOCK, 1, 1),
+        args=("b", "c", "a", "elements", SCALAR),
     )
 
 
@@ -52,4 +68,20 @@ KERNEL = Kernel(
     source="triad.cu",
     launches=launches,
     summary="two 16-byte loads in flight a thread from each stream",
+)
+ONE_LOAD = Kernel(
+    name="one_load",
+    operator=OPERATOR,
+    source="triad.cu",
+    launches=launches_one,
+    summary="one 16-byte load a thread from each stream",
+    by_name_only=True,
+)
+STRIDED = Kernel(
+    name="strided",
+    operator=OPERATOR,
+    source="triad.cu",
+    launches=launches_strided,
+    summary="a fixed grid, two 16-byte loads in flight a thread from each stream",
+    by_name_only=True,
 )

@@ -10,6 +10,7 @@ from solkit import Arg, Array, Case, Kernel, Launch, Operator, Work
 from solkit.declare.geometry import ACCESS_BYTES, ceil_div
 
 PERIOD, ITEMS = 2048, 4  # elements of the pattern (one block's width), 16-byte stores a thread
+MOST_BLOCKS = 528  # of the fixed grid: four blocks of 512 threads an SM, on 132 SMs
 
 
 def work(case: Case) -> Work:
@@ -27,11 +28,25 @@ def reference(pattern: Array) -> Array:
 
 def launches(case: Case) -> tuple[Launch, ...]:
     """Blocks as wide as the pattern, each writes it ITEMS times."""
+    return (_launch("write", case, ceil_div(case.shape["elements"], PERIOD * ITEMS), f", {ITEMS}"),)
+
+
+def launches_one(case: Case) -> tuple[Launch, ...]:
+    """Blocks as wide as the pattern, each writes it once."""
+    return (_launch("write", case, ceil_div(case.shape["elements"], PERIOD), ", 1"),)
+
+
+def launches_strided(case: Case) -> tuple[Launch, ...]:
+    """Walk the array with a grid of fixed size."""
+    blocks = min(MOST_BLOCKS, ceil_div(case.shape["elements"], PERIOD))
+    return (_launch("write_strided", case, blocks, ""),)
+
+
+def _launch(name: str, case: Case, blocks: int, items: str) -> Launch:
     vec = ACCESS_BYTES // case.item_bytes
     block = PERIOD // vec
-    blocks = ceil_div(case.shape["elements"], PERIOD * ITEMS)
-    entry = f"write<{case.ctype}, {block}, {vec}, {ITEMS}>"
-    return (Launch(entry, grid=(blocks, 1, 1), block=(block, 1, 1)),)
+    entry = f"{name}<{case.ctype}, {block}, {vec}{items}>"
+    return Launch(entry, grid=(blocks, 1, 1), block=(block, 1, 1))
 
 
 OPERATOR = Operator(
@@ -47,4 +62,20 @@ KERNEL = Kernel(
     source="write.cu",
     launches=launches,
     summary="four 16-byte stores a thread from registers",
+)
+ONE_STORE = Kernel(
+    name="one_store",
+    operator=OPERATOR,
+    source="write.cu",
+    launches=launches_one,
+    summary="one 16-byte store a thread from registers",
+    by_name_only=True,
+)
+STRIDED = Kernel(
+    name="strided",
+    operator=OPERATOR,
+    source="write.cu",
+    launches=launches_strided,
+    summary="a fixed grid, 16-byte stores from registers",
+    by_name_only=True,
 )

@@ -47,6 +47,7 @@ def _document(operator: "OperatorInfo", catalog: "Catalog") -> dict[str, Any]:
                 if kernel.device == "cuda"
                 else None,
                 "bundled": kernel.bundled,
+                "by_name_only": kernel.by_name_only,
                 "summary": kernel.summary,
             }
             for kernel in catalog.kernels
@@ -67,11 +68,12 @@ def _section(operator: dict[str, Any]) -> str:
             kernel["device"],
             line(" ".join(kernel["dtypes"])),
             f"CC {kernel['min_compute_capability']}+" if kernel["min_compute_capability"] else "",
+            "named" if kernel["by_name_only"] else "any",
         )
         for kernel in operator["kernels"]
     ]
     summary = [f"  {line(operator['summary'])}"] if operator["summary"] else []
-    headers = ("  kernel", "device", "dtypes", "needs")
+    headers = ("  kernel", "device", "dtypes", "needs", "sweeps")
     text = table((*headers, "how"), _explained(headers, rows, operator))
     return "\n".join([title, *summary, text])
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from solkit import __version__
-from solkit.cli import doctor, gpus, listing, new, plan, report, roofline, run
+from solkit.cli import ceilings, doctor, gpus, listing, new, plan, report, roofline, run
 from solkit.cli.console import VOICE, abandon, complain, open_closed_streams, show
 from solkit.errors import SolkitError
 
@@ -69,6 +69,7 @@ app.command("run")(run.command)
 app.command("plan")(plan.command)
 app.command("report")(report.command)
 app.command("roofline")(roofline.command)
+app.command("ceilings")(ceilings.command)
 app.command("list")(listing.command)
 app.add_typer(gpus.app, name="gpus")
 app.add_typer(new.app, name="new")

@@ -26,4 +26,11 @@ MaxCases = Annotated[int, typer.Option("--max-cases", min=1, help="Refuse a swee
 Baseline = Annotated[
     str, typer.Option("--baseline", help="The kernel that gap scores are taken against.")
 ]
+TimerName = Annotated[
+    str,
+    typer.Option("--timer", help="auto, cupti, event_blocked, event_unblocked or graph."),
+]
+CacheModes = Annotated[
+    str, typer.Option("--cache", help="cold, clean, zeroed, hot; several: cold,hot")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -137,5 +137,5 @@ def cpu_run() -> "Run":
             versions=bench.versions,
             seed=0,
             method=bench.method,
-            cache=bench.cache,
+            cache="cold",
         )

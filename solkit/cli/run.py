@@ -5,8 +5,20 @@ from typing import Annotated, Optional
 
 import typer
 
-from solkit.cli.options import Baseline, CaseWords, Dtype, Load, MaxCases, Only, RoofName, Shapes
+from solkit.cli.options import (
+    Baseline,
+    CacheModes,
+    CaseWords,
+    Dtype,
+    Load,
+    MaxCases,
+    Only,
+    RoofName,
+    Shapes,
+    TimerName,
+)
 from solkit.errors import BadInput
+from solkit.model import Settle
 
 
 def command(  # noqa: PLR0917  # typer passes options by name
@@ -29,9 +41,23 @@ def command(  # noqa: PLR0917  # typer passes options by name
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the inputs.")
     ] = 0,
+    timer: TimerName = "auto",
+    cache: CacheModes = "cold",
     budget: Annotated[
         float, typer.Option("--budget", help="Seconds of sampling a case may take.")
     ] = 0.5,
+    precision: Annotated[
+        float, typer.Option("--precision", help="Stop at this half interval over the median.")
+    ] = 0.005,
+    settle: Annotated[
+        Settle, typer.Option("--settle", help="Rest between batches, or run until clocks settle.")
+    ] = "burst",
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Measure energy per call, too (a second a case).")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds a case may go on without a word.")
+    ] = 60.0,
     roof: Annotated[
         Optional[RoofName],  # noqa: UP045
         typer.Option("--roof", help="The roof of the summary and of --fail-under."),
@@ -48,6 +74,7 @@ def command(  # noqa: PLR0917  # typer passes options by name
 ) -> None:
     """Measure every case, score it against the card's limits, write run.jsonl and report.html."""
     from solkit.cli.session import Request, finish_cut, measure_new
+    from solkit.measure.manner import Manner, modes_named, timer_named
 
     if (shapes is not None) + bool(case) + (resume is not None) != 1:
         raise BadInput(
@@ -64,8 +91,16 @@ def command(  # noqa: PLR0917  # typer passes options by name
         loads=tuple(load),
         only=only,
         baseline=baseline or None,
-        seed=seed,
-        budget_s=budget,
+        manner=Manner(
+            timer=timer_named(timer),
+            modes=modes_named(cache),
+            budget_s=budget,
+            precision_fraction=precision,
+            settle=settle,
+            energy=energy,
+            timeout_s=timeout,
+            seed=seed,
+        ),
         roof=roof,
         fail_under=fail_under,
         max_cases=max_cases,

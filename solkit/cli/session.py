@@ -1,11 +1,10 @@
 """A run from request to report, in small steps: choose, read, plan, measure, judge, tell."""
 
-import math
 import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -14,6 +13,7 @@ from solkit import __version__, record
 from solkit.bound import Roof, measured_roof, spec_roof
 from solkit.cli import outputs
 from solkit.cli.catalogs import opened
+from solkit.cli.ceilings import current
 from solkit.cli.console import say, show
 from solkit.cli.left_out import left_out
 from solkit.cli.progress import Progress
@@ -23,6 +23,8 @@ from solkit.errors import BadInput, NoDevice, unknown
 from solkit.gpu import Gpu
 from solkit.judge.score import RoofName, score
 from solkit.measure.bench import Bench, Settings
+from solkit.measure.device.base import TIMERS
+from solkit.measure.manner import Manner
 from solkit.measure.probe import Choice, choose
 from solkit.model import Case, Ceilings, Run
 from solkit.plan.jobs import Plan, plan
@@ -33,7 +35,6 @@ from solkit.plan.sweep import MOST_CASES, case_by_hand, read_sweep
 from solkit.report.plain import line
 from solkit.report.renderers import RENDERERS
 
-MOST_BUDGET_S = 600.0
 # Before a host's ceilings are measured: enough to tell what can run, never what is scored against.
 UNMEASURED = Roof("measured", 1.0, {})
 
@@ -51,8 +52,7 @@ class Request:
     loads: tuple[Path, ...] = ()
     only: str = ""
     baseline: str | None = None
-    seed: int = 0
-    budget_s: float = 0.5
+    manner: Manner = field(default_factory=Manner)
     roof: RoofName | None = None
     fail_under: float | None = None
     max_cases: int = MOST_CASES
@@ -65,7 +65,7 @@ class Intent:
     cases: tuple[Case, ...]
     loads: tuple[str, ...]
     baseline: str | None
-    budget_s: float
+    manner: Manner
 
 
 def measure_new(request: Request) -> None:
@@ -74,7 +74,7 @@ def measure_new(request: Request) -> None:
     start_s = monotonic()
     choice = _chosen(request)
     say(f"device: {choice.why}")
-    with _bench(choice, request.loads, seed=request.seed, budget_s=request.budget_s) as bench:
+    with _bench(choice, request.loads, request.manner) as bench:
         cases, notes = read_cases(request, bench.catalog, choice.kind)
         _check_baseline(request.baseline, bench.catalog)
         gpu, card_notes = _card(choice)
@@ -88,7 +88,7 @@ def measure_new(request: Request) -> None:
         name = outputs.run_id(gpu.id if gpu else "cpu", began)
         folder = outputs.make_folder(request.out, name)
         try:
-            ceilings = _ceilings(bench, choice) if first.jobs else None
+            ceilings = current(bench, choice) if first.jobs else None
             run = _header(name, began, choice, gpu, ceilings, bench, len(cases))
         except BaseException:
             outputs.forget(folder, made_here=request.out is None)
@@ -97,7 +97,7 @@ def measure_new(request: Request) -> None:
         for note in run.notes:
             say(f"note: {note}")
         loads = tuple(str(path.resolve()) for path in request.loads)
-        intent = Intent(cases, loads, request.baseline, request.budget_s)
+        intent = Intent(cases, loads, request.baseline, request.manner)
         outputs.write(folder / outputs.RESUME_FILE, record.to_json(intent).decode())
         planned = _planned(run, cases, bench.catalog)
         spent_s = monotonic() - start_s  # the ceilings are most of a short run
@@ -120,10 +120,12 @@ def finish_cut(folder: Path, request: Request) -> None:
     if missing or run.ended != "complete":
         choice = _same_device(run, request)
         loads = tuple(Path(path) for path in intent.loads)
-        with _bench(choice, loads, seed=run.seed, budget_s=intent.budget_s) as bench:
+        with _bench(choice, loads, _same_manner(run, intent.manner)) as bench:
             planned = _planned(run, missing, bench.catalog)
             for text in left_out(planned):
                 say(text)
+            for note in bench.notes if planned.jobs else ():  # a held card is refused here
+                say(f"note: {note}")
             writer = record.Writer(folder / outputs.RUN_FILE, run, append=True)
             error = _measure(bench, planned, writer)
     _finish(folder, request, error)
@@ -145,17 +147,13 @@ def read_cases(
             device=device,
             max_cases=request.max_cases,
         )
-    cases = parse_only(request.only).select(sweep.cases) if request.only else sweep.cases
-    return cases, sweep.notes
+    chosen = parse_only(request.only).select(sweep.cases) if request.only else sweep.cases
+    modes = request.manner.modes
+    return tuple(replace(case, cache_mode=mode) for case in chosen for mode in modes), sweep.notes
 
 
 def _check(request: Request) -> None:
     check_floor(request.fail_under)
-    if not (math.isfinite(request.budget_s) and 0 < request.budget_s <= MOST_BUDGET_S):
-        raise BadInput(
-            f"--budget {request.budget_s:g} is no time to sample for",
-            remedy=f"give seconds, above 0 and up to {MOST_BUDGET_S:g}",
-        )
     if request.shapes is not None and (request.dtype or request.kernels):
         raise BadInput(
             "--dtype and --kernel belong to a case by hand",
@@ -187,11 +185,17 @@ def _same_device(run: Run, request: Request) -> Choice:
     return choice
 
 
-def _bench(choice: Choice, loads: Sequence[Path], *, seed: int, budget_s: float) -> Bench:
+def _same_manner(run: Run, manner: Manner) -> Manner:
+    """Return the manner in which a cut run is finished: the method that was begun with."""
+    timer = run.method if run.method in TIMERS else "auto"
+    return replace(manner, timer=timer)
+
+
+def _bench(choice: Choice, loads: Sequence[Path], manner: Manner) -> Bench:
     # The worker inherits these: CUDA then sees the chosen card alone, whatever its number.
     os.environ.update(choice.environment)
-    index = choice.cuda_index
-    return Bench(Settings(choice.kind, index, seed=seed, loads=tuple(loads), budget_s=budget_s))
+    settings = Settings(choice.kind, choice.cuda_index, tuple(loads), manner, choice.facts)
+    return Bench(settings)
 
 
 def _check_baseline(baseline: str | None, catalog: Catalog) -> None:
@@ -205,12 +209,6 @@ def _card(choice: Choice) -> tuple[Gpu | None, tuple[str, ...]]:
         return None, ()
     matched = match(choice.facts, load_specs())
     return matched.gpu, matched.notes
-
-
-def _ceilings(bench: Bench, choice: Choice) -> Ceilings:
-    takes = ", which takes some seconds" if choice.kind == "cpu" else ""
-    say(f"measuring the ceilings of the device{takes}")
-    return bench.ceilings()
 
 
 def _header(
@@ -235,9 +233,12 @@ def _header(
             "python": ".".join(map(str, sys.version_info[:3])),
             **bench.versions,
         },
-        seed=bench.settings.seed,
+        seed=bench.settings.manner.seed,
         method=bench.method,
-        cache=bench.cache,
+        cache=", ".join(bench.settings.manner.modes),
+        settle=bench.settings.manner.settle,
+        precision_fraction=bench.settings.manner.precision_fraction,
+        cache_proof_s=bench.cache_proof_s,
         planned_count=count,
         notes=(*choice.facts.notes, *bench.notes),
         command=shlex.join(["solkit", *sys.argv[1:]]),
@@ -248,7 +249,7 @@ def _planned(run: Run, cases: Sequence[Case], catalog: Catalog) -> Plan:
     if run.gpu is not None:
         roof = spec_roof(run.gpu)
     else:
-        roof = measured_roof(run.ceilings) if run.ceilings else UNMEASURED
+        roof = measured_roof(run.ceilings, settle=run.settle) if run.ceilings else UNMEASURED
     planned = plan(cases, catalog, device=run.device, gpu=run.gpu, roof=roof, facts=run.facts)
     if planned.jobs and roof is UNMEASURED:  # nothing could run when it was begun
         raise BadInput("the run has neither a card nor ceilings", remedy="measure anew")

@@ -8,7 +8,10 @@ from solkit.cli.console import heading, table
 from solkit.errors import BadInput, CasesFailed, GateSaysNo, SolkitError
 from solkit.judge.score import Judged, RoofName, Scored, valid
 from solkit.model import Failed, Run, Skipped
+from solkit.report.manner import UNBLOCKED
 from solkit.report.plain import block, line
+from solkit.report.timing import timing_doubts
+from solkit.report.verdicts import VERDICT_WORDS
 from solkit.stats import median
 
 SHOWN_MOST = 10
@@ -44,6 +47,8 @@ def summary(run: Run, judged: Sequence[Judged], roof: RoofName) -> str:
         headers = ("operator", "shape", "dtype", "time", "SOL", "above", "limited by")
         parts.append(f"{heading(title)}\n{table(headers, rows, right=(3, 4, 5))}")
     parts += _troubles(judged)
+    doubts = timing_doubts([item for item in judged if isinstance(item, Scored)])
+    parts += ["\n".join(f"mind: {each}" for each in doubts)] if doubts else []
     parts.append(counts(run, judged) + _medians([score for score, _ in good], roof))
     return "\n\n".join(parts)
 
@@ -60,7 +65,7 @@ def counts(run: Run, judged: Sequence[Judged]) -> str:
     kinds = Counter(_kind(item) for item in judged)
     told = [
         f"{kinds[kind]} {kind}"
-        for kind in ("measured", "invalid", "failed", "skipped")
+        for kind in ("measured", "hot", "invalid", "failed", "skipped")
         if kinds[kind]
     ]
     name = line(run.facts.name)
@@ -84,7 +89,7 @@ def verdict(
         return CasesFailed(
             f"of {len(judged)} cases {told}", remedy="the report names causes and remedies"
         )
-    if judged and not bad["measured"]:
+    if judged and not bad["measured"] and not bad["hot"]:
         return CasesFailed(
             f"nothing was measured: all {len(judged)} cases were skipped",
             remedy="the reasons stand above; give the sweep what this device can do",
@@ -120,7 +125,8 @@ def _row(score: float, item: Scored, *, named: bool) -> tuple[str, ...]:
     """Return a row; the kernel is named where there are others, or where it is none of ours."""
     case = item.outcome.case
     extents = "x".join(map(str, case.shape.values()))
-    params = " ".join(str(value) for _, value in sorted(case.params.items()))
+    mode = [] if case.cache_mode == "cold" else [case.cache_mode]
+    params = " ".join([*(str(value) for _, value in sorted(case.params.items())), *mode])
     ours = case.kernel in ("solkit", "numpy") and not named
     name = case.operator if ours else f"{case.operator}/{case.kernel}"
     limiter = item.bound.limiter.removeprefix("compute:")
@@ -131,8 +137,21 @@ def _row(score: float, item: Scored, *, named: bool) -> tuple[str, ...]:
         units.seconds(item.median_s),
         units.percent(score),
         units.seconds(max(0.0, (1 - score) * item.median_s)),
-        "latency" if item.regime.word == "latency" else limiter,
+        ", ".join(["latency" if item.regime.word == "latency" else limiter, *_marks(item)]),
     )
+
+
+def _marks(item: Scored) -> list[str]:
+    """Return in a word each what doubts the time of a row; the report says more."""
+    outcome = item.outcome
+    seen = {
+        "host time": outcome.method == UNBLOCKED,
+        "cache unknown": outcome.cache == "unknown",
+        "not alone": bool(outcome.other_process_count),
+        "throttled": bool(outcome.throttled_count),
+        "two modes": outcome.slow_mode is not None,
+    }
+    return [word for word, is_so in seen.items() if is_so]
 
 
 def _troubles(judged: Sequence[Judged]) -> list[str]:
@@ -143,7 +162,9 @@ def _troubles(judged: Sequence[Judged]) -> list[str]:
         shown = [each[:LINE_MOST] for each in told[:MESSAGE_LINES]]
         if len(told) > MESSAGE_LINES:
             shown.append(f"... {len(told) - MESSAGE_LINES} more lines: see the report")
-        text = "\n  ".join([f"failed at {item.stage}: {line(str(item.case))}", *shown])
+        word = VERDICT_WORDS[item.verdict]
+        how = f"failed at {item.stage}{f' ({word})' if word else ''}"
+        text = "\n  ".join([f"{how}: {line(str(item.case))}", *shown])
         parts.append(text + (f"\n  remedy: {line(item.remedy, 400)}" if item.remedy else ""))
     if len(failed) > FAILED_MOST:
         parts.append(f"... and {len(failed) - FAILED_MOST} more failed (see the report)")
@@ -157,5 +178,5 @@ def _troubles(judged: Sequence[Judged]) -> list[str]:
 
 def _kind(item: Judged) -> str:
     if isinstance(item, Scored):
-        return item.status
+        return "hot" if item.hot and item.status == "measured" else item.status
     return "skipped" if isinstance(item, Skipped) else "failed"

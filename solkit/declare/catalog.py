@@ -40,6 +40,7 @@ class KernelInfo:
     min_compute_capability: str
     summary: str
     bundled: bool = True
+    by_name_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def kernel_info(kernel: Kernel) -> KernelInfo:
         kernel.dtypes,
         kernel.min_compute_capability,
         kernel.summary,
+        by_name_only=kernel.by_name_only,
     )
 
 

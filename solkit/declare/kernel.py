@@ -35,10 +35,12 @@ class Kernel:
     """One way to compute `operator` (the object, or its name).
 
     CUDA: `source` (a .cu beside the declaration) and `launches(case)`; `workspace(case)` gives
-    scratch buffers by name and bytes. Python: `function(**arrays, **params)`, which writes the
-    outputs in place, on arrays of the device named; on the CPU it has NumPy's dtypes alone.
+    scratch buffers by name and bytes. Python: `function(**arrays, **params)` on arrays of the
+    device named, which writes the outputs in place and returns None, or returns them: an array, or
+    a tuple in the order of the outputs. On the CPU it has NumPy's dtypes alone.
     refuse(case): why this kernel does not take a case, or None.
     min_compute_capability: the oldest card it runs on.
+    by_name_only: a sweep measures it only where it names it; a variant that serves as a ceiling.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Kernel:
     min_compute_capability: str = "7.5"
     options: tuple[str, ...] = ()
     summary: str = ""
+    by_name_only: bool = False
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:

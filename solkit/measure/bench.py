@@ -1,7 +1,8 @@
 """The bench: the parent's side of measuring. A worker may die; no outcome is lost with it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -10,10 +11,15 @@ from typing import Any, Literal, Self
 from solkit.declare.catalog import CaseFacts, Catalog, KernelInfo, LocalCatalog, OperatorInfo
 from solkit.declare.registry import bundled
 from solkit.errors import BadInput, NoDevice, SolkitError
+from solkit.gpu import DeviceFacts
+from solkit.measure.diagnosis import verdict_of
+from solkit.measure.lock import held
+from solkit.measure.manner import Manner
 from solkit.measure.process import Process, WorkerDied
-from solkit.measure.protocol import plain, typed
+from solkit.measure.protocol import CASE_STAGES, plain, typed
 from solkit.measure.remedies import remedy_for
-from solkit.model import Case, Ceilings, Failed, Outcome, Stage, Work
+from solkit.measure.strangers import Strangers, strangers
+from solkit.model import Case, Ceilings, Failed, Measured, Outcome, Stage, Work
 from solkit.plan.jobs import Job
 
 OnCase = Callable[[Case | None, str], None]
@@ -22,13 +28,16 @@ _MOST_DEATHS = 3  # a kernel whose description ends so many workers gets no furt
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The device to measure on, the inputs' seed, a case's time budget, the files to load."""
+    """The device to measure on, the files to load, and the manner of measuring.
+
+    facts: of the device; by them a card is held against other solkits, and others on it are seen.
+    """
 
     device: Literal["cuda", "cpu"] = "cpu"
     index: int = 0
-    seed: int = 0
     loads: tuple[Path, ...] = ()
-    budget_s: float = 0.5
+    manner: Manner = field(default_factory=Manner)
+    facts: DeviceFacts | None = None
 
 
 class Bench:
@@ -41,6 +50,8 @@ class Bench:
         self.settings = settings
         self._process: Process | None = None
         self._opened: dict[str, Any] | None = None
+        self._held = ExitStack()
+        self._strangers: Strangers | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +62,8 @@ class Bench:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop()
+        with self._held:
+            self._stop()
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -76,9 +88,9 @@ class Bench:
         return str(self._open()["method"])
 
     @property
-    def cache(self) -> str:
-        """The cache state that calls are timed in."""
-        return str(self._open()["cache"])
+    def cache_proof_s(self) -> dict[str, float]:
+        """What a read of half the last-level cache took in each cache mode."""
+        return typed(dict[str, float], self._open()["cache_proof_s"])  # type: ignore[no-any-return]
 
     @property
     def floor_s(self) -> float:
@@ -88,7 +100,9 @@ class Bench:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the run should know of the bench."""
-        return tuple(self._open()["notes"])
+        notes = tuple(self._open()["notes"])
+        warning = self._strangers.warning if self._strangers else ""
+        return (*notes, warning) if warning else notes
 
     def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
         """Have the worker describe cases of loaded declarations."""
@@ -117,11 +131,19 @@ class Bench:
                 facts |= {index: CaseFacts(Work(0, 0), (), 0, None, problem) for index in condemned}
         return [facts[index] for index in range(len(cases))]
 
-    def ceilings(self) -> Ceilings:
-        """Measure the roof of the device; NoDevice when that ends the worker."""
+    def ceilings(self, on_step: Callable[[str], None] | None = None) -> Ceilings:
+        """Measure the roof of the device; NoDevice when that ends the worker.
+
+        on_step hears what is being measured, possibly several times over.
+        """
+
+        def heard(_index: int, step: str) -> None:
+            if on_step is not None:
+                on_step(step)
+
         self._open()
         try:
-            found: Ceilings = typed(Ceilings, self._loaded().ask({"do": "ceilings"}))
+            found: Ceilings = typed(Ceilings, self._loaded().ask({"do": "ceilings"}, heard))
         except WorkerDied as died:
             self._stop()
             raise NoDevice(
@@ -131,10 +153,20 @@ class Bench:
         return found
 
     def measure(self, groups: Sequence[Sequence[Job]], on_case: OnCase) -> Iterator[list[Outcome]]:
-        """Yield the outcomes of each group as it ends; on_case hears what is being worked on."""
+        """Yield the outcomes of each group as it ends; on_case hears what is being worked on.
+
+        NoDevice where no new worker gets hold of the device after one was lost: the group that it
+        happened in is yielded as far as it came, and its other cases stay to be measured.
+        """
         self._compile([job for jobs in groups for job in jobs], on_case)
         for jobs in groups:
-            yield self._group(list(jobs), on_case)
+            outcomes: dict[int, Outcome] = {}
+            try:
+                self._group(jobs, on_case, outcomes)
+            except NoDevice:
+                yield [outcomes[index] for index in sorted(outcomes)]
+                raise
+            yield [outcomes[index] for index in range(len(jobs))]
 
     def _compile(self, jobs: list[Job], on_case: OnCase) -> None:
         """Compile everything ahead; a compiler that takes the worker down says so case by case."""
@@ -148,9 +180,9 @@ class Bench:
         except WorkerDied:
             self._stop()
 
-    def _group(self, jobs: list[Job], on_case: OnCase) -> list[Outcome]:
+    def _group(self, jobs: Sequence[Job], on_case: OnCase, outcomes: dict[int, Outcome]) -> None:
         """Measure a group; a case that takes the worker down is recorded, the rest starts again."""
-        outcomes: dict[int, Outcome] = {}
+        timeout_s = self.settings.manner.timeout_s
         while len(outcomes) < len(jobs):
             waiting = [index for index in range(len(jobs)) if index not in outcomes]
 
@@ -161,20 +193,23 @@ class Bench:
                 "do": "measure",
                 "jobs": plain([jobs[index] for index in waiting], list[Job]),
             }
+            self._open()
             try:
-                self._open()
-                found = typed(list[Outcome], self._loaded().ask(message, heard))
-                outcomes.update(zip(waiting, found, strict=True))
+                found = typed(list[Outcome], self._loaded().ask(message, heard, timeout_s))
+                outcomes.update(zip(waiting, map(self._marked, found), strict=True))
             except WorkerDied as died:
-                self._stop()
                 guilty = waiting[died.index] if 0 <= died.index < len(waiting) else waiting[0]
-                outcomes[guilty] = _failed(jobs[guilty].case, died.stage, died.message)
+                outcomes[guilty] = _failed(jobs[guilty].case, died)
+                self._stop()
             except SolkitError as error:
                 for index in waiting:
                     outcomes[index] = Failed(
-                        jobs[index].case, "worker", error.message, error.remedy
+                        jobs[index].case,
+                        "worker",
+                        error.message,
+                        error.remedy,
+                        verdict=verdict_of(error),
                     )
-        return [outcomes[index] for index in range(len(jobs))]
 
     def _loaded(self) -> Process:
         if self._process is None:
@@ -194,16 +229,30 @@ class Bench:
                 raise
         return self._process
 
+    def _take(self) -> None:
+        """Take the card once, before the first worker opens it, and look who else is there."""
+        facts = self.settings.facts
+        if self._strangers is None and facts is not None and facts.kind == "cuda":
+            self._held.enter_context(held(facts))
+            self._strangers = strangers(facts.uuid)
+
+    def _marked(self, outcome: Outcome) -> Outcome:
+        """Mark an outcome where somebody is on the card whom the worker's driver lists nowhere."""
+        hidden = self._strangers is not None and self._strangers.hidden
+        if hidden and isinstance(outcome, Measured) and not outcome.other_process_count:
+            return replace(outcome, other_process_count=1)
+        return outcome
+
     def _open(self) -> dict[str, Any]:
         process = self._loaded()
         if not process.device_open:
+            self._take()
             chosen = self.settings
             message = {
                 "do": "open",
                 "device": chosen.device,
                 "index": chosen.index,
-                "seed": chosen.seed,
-                "budget_s": chosen.budget_s,
+                "manner": plain(chosen.manner, Manner),
             }
             try:
                 self._opened = process.ask(message)
@@ -239,13 +288,15 @@ class _WorkerCatalog:
         return self._bench.describe(cases)
 
 
-def _failed(case: Case, stage: str, message: str) -> Failed:
+def _failed(case: Case, died: WorkerDied) -> Failed:
     known: dict[str, Stage] = {
         name: name for name in ("describe", "compile", "allocate", "launch", "check", "time")
     }
-    return Failed(
-        case,
-        known.get(stage, "worker"),
-        message,
-        remedy_for(message, "run the case alone under compute-sanitizer"),
-    )
+    remedy = remedy_for(died.message, "run the case alone under compute-sanitizer")
+    if died.verdict == "timeout":
+        remedy = "look for a loop without end"
+        if died.stage in CASE_STAGES:
+            remedy += "; for a case that needs longer: --timeout SECONDS"
+    elif "SIGKILL" in died.message:
+        remedy = "somebody killed it: the kernel log (dmesg) names an out-of-memory killer"
+    return Failed(case, known.get(died.stage, "worker"), died.message, remedy, verdict=died.verdict)

@@ -1,13 +1,17 @@
-"""Buffer sets: cold means that inputs come from memory, so calls rotate over many sets."""
+"""Buffer sets: cold means that inputs come from memory, so calls rotate over many sets.
+
+The other cache modes use one set: the device flushes between the calls, or nobody does.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from solkit.declare.operator import Array, Operator
 from solkit.errors import NoDevice
 from solkit.measure.device.base import Device
-from solkit.model import Case
+from solkit.model import CacheMode, Case, Verdict
 from solkit.units import capacity
 
 CACHE_MULTIPLE = {"cuda": 3.0, "cpu": 2.0}  # sets total this many last-level caches
@@ -22,10 +26,25 @@ def set_count(*, footprint_bytes: int, cache_bytes: int, free_bytes: int, multip
     return max(1, min(wanted, room, MOST_SETS))
 
 
-def cache_label(*, footprint_bytes: int, cache_bytes: int, sets: int, multiple: float) -> str:
-    """Return `cold` when the other sets displace a set before its turn comes again."""
-    enough_bytes = (multiple - 1) * cache_bytes
-    return "cold" if sets * footprint_bytes >= enough_bytes else "unknown"
+def cache_label(
+    mode: CacheMode, *, footprint_bytes: int, cache_bytes: int, sets: int, multiple: float
+) -> str:
+    """Return the mode where the footprint proves it, else `unknown`.
+
+    Cold: the other sets displace a set before its turn comes again. Hot: the set fits in the cache.
+    A flush is larger than the cache whatever the set is.
+    """
+    if mode == "cold":
+        proved = sets * footprint_bytes >= (multiple - 1) * cache_bytes
+    else:
+        proved = mode != "hot" or footprint_bytes <= cache_bytes
+    return mode if proved else "unknown"
+
+
+class NoRoom(NoDevice):
+    """Not even one set of a case's buffers fits."""
+
+    verdict: ClassVar[Verdict] = "out_of_memory"
 
 
 @dataclass(slots=True)
@@ -38,11 +57,26 @@ class BufferSets:
     count: int
     cache: str
     _next: int = 0
+    _fresh: int = 0
 
     def take(self) -> int:
         """Return the number of the next set in the rotation."""
         self._next = (self._next + 1) % self.count
         return self._next
+
+    def next(self, device: Device, count: int) -> list[int]:
+        """Return the numbers of the next sets, `count` of them.
+
+        Where arguments change in place, each set is handed out once and then all are restored, so
+        there may be fewer; after that the rotation begins with the sets restored first. A last set
+        is left out rather than handed out alone: a batch of one would have no call to lead it.
+        """
+        if not self.pristine:
+            return [self.take() for _ in range(count)]
+        if self.count - self._fresh < min(2, count, self.count):
+            self.restore(device)
+        first, self._fresh = self._fresh, min(self._fresh + count, self.count)
+        return list(range(first, self._fresh))
 
     def buffers(self, number: int) -> dict[str, Array]:
         """Return one set: an array for every argument."""
@@ -53,6 +87,7 @@ class BufferSets:
         for name, source in self.pristine.items():
             for target in self.arrays[name]:
                 device.copy(source, target)
+        self._fresh = 0
 
     def repair(self, device: Device, case: Case, seed: int) -> None:
         """Give the inputs their first values back, in every set, after a kernel wrote to them."""
@@ -72,11 +107,11 @@ class BufferSets:
 def make(
     device: Device, operator: Operator, case: Case, seed: int, *, most_sets: int = MOST_SETS
 ) -> BufferSets:
-    """Allocate the sets of a case, `most_sets` at most; NoDevice when not even one fits."""
+    """Allocate the sets of a case, `most_sets` at most; NoRoom when not even one fits."""
     footprint = sum(arg.nbytes(case) for arg in operator.args)
     free = device.free_bytes()
     if footprint > free:
-        raise NoDevice(
+        raise NoRoom(
             f"{case}: its buffers need {capacity(footprint)}, and {capacity(free)} are free",
             remedy="take a smaller shape, or free memory on the device",
         )
@@ -87,7 +122,9 @@ def make(
         free_bytes=free,
         multiple=multiple,
     )
-    count = min(wanted, most_sets)
+    if device.whole_rotation:
+        most_sets = min(most_sets, device.most_calls)
+    count = min(wanted, most_sets) if case.cache_mode == "cold" else 1
     arrays = {arg.name: device.allocate(arg, case, count, seed) for arg in operator.args}
     pristine = {
         arg.name: device.allocate(arg, case, 1, seed)[0]
@@ -95,6 +132,10 @@ def make(
         if arg.role == "inout"
     }
     label = cache_label(
-        footprint_bytes=footprint, cache_bytes=device.cache_bytes, sets=count, multiple=multiple
+        case.cache_mode,
+        footprint_bytes=footprint,
+        cache_bytes=device.cache_bytes,
+        sets=count,
+        multiple=multiple,
     )
     return BufferSets(operator, arrays, pristine, count, label)

@@ -1,191 +1,172 @@
-"""The measured roof: what the best streaming and matrix kernels reach on this very device."""
+"""The measured roof of a CUDA device: what its best streaming and matrix kernels reach."""
 
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import cycle, repeat
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-import numpy as np
-
-from solkit.declare.operator import Array
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry, bundled
-from solkit.measure import buffers, group
-from solkit.measure.device.base import Device, Program
-from solkit.measure.host import cpu_facts
-from solkit.model import Case, Ceilings, DramCeiling, PipeCeiling
+from solkit.errors import SolkitError
+from solkit.measure import buffers, load
+from solkit.measure.device.base import Call, Device, Program
+from solkit.model import Case, Ceilings, DramCeiling
 from solkit.stats import median
 
 STREAMS = ("read", "triad", "copy", "write")
-CUDA_TRAFFIC_BYTES = tuple(2**power for power in range(16, 31))  # 64 KiB to 1 GiB
-CPU_TRAFFIC_BYTES = (2**16, 2**20, 2**24, 2**27)
-_STREAM_WARM, _STREAM_COUNT = 15, 41
-_GEMM_EXTENTS = (1024, 2048)
-_HOST_STREAMS = {"read": 1, "copy": 2, "triad": 3, "write": 1}  # arrays that each one goes over
-_HOST_LEAST_COUNT, _HOST_MOST_COUNT, _HOST_SPEND_S = 9, 2000, 0.1
-_ROTATION_BYTES = 2**28
+TRAFFIC_BYTES = tuple(2**power for power in range(16, 31))  # 64 KiB to 1 GiB
+STREAM_COUNT, STREAM_WARM = 41, 5
+LEAST_SETS = 2  # with a single one, calls would find their own lines in the cache
+Say = Callable[[str], None]
 
 
-def cuda_ceilings(device: Device, settings: group.Settings, alive: Callable[[], None]) -> Ceilings:
-    """Measure the bundled streaming kernels over traffic, by the run's own method, and cuBLAS.
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What streams are measured with: the declarations, shared headers, the seed of the inputs."""
 
-    `alive` is called at each point, so that whoever waits knows that it goes on.
+    registry: Registry
+    include: Path
+    seed: int = 0
+
+
+def cuda_ceilings(device: Device, include: Path, *, seed: int, say: Say) -> Ceilings:
+    """Measure this card by the device's own method; `say` hears each step as it begins.
+
+    In order: what an empty kernel reads by each method; DRAM streams, cold, over traffic; reads of
+    the L2; fp32 FMA; matrix products from rest, and bf16 sustained, which heats the chip, last.
     """
-    from solkit.measure.device.cuda.gemm import gemm_ceilings  # noqa: PLC0415  # CuPy, on a CUDA device alone
+    from solkit.measure.device.cuda import gemm, rates  # noqa: PLC0415  # CuPy, on a CUDA device alone
 
-    registry = bundled()
-    points = [
-        point
-        for operator in STREAMS
-        for traffic in CUDA_TRAFFIC_BYTES
-        if (point := _stream_point(device, registry, operator, traffic, settings, alive))
-    ]
-    return Ceilings(f"{device.method}, {device.cache}", tuple(points), tuple(gemm_ceilings(device)))
+    notes: list[str] = []
+    say("empty kernels")
+    floors_s = device.floors_s()
+    workshop = Workshop(bundled(), include, seed)
+    dram = dram_ceilings(device, workshop, say=say)
+    kernels = rates.load_rates()
+    rest = load.Rests(device)
+    say("L2 reads")
+    l2 = rates.l2_ceiling(device, kernels, rest)
+    say("fp32 FMA")
+    fp32 = rates.fp32_ceiling(device, kernels, rest)
+    products = gemm.product_ceilings(device, kernels, rest, say, notes.append)
+    return Ceilings(
+        f"{device.method}, cold",
+        dram,
+        (fp32, *products),
+        l2=(l2,),
+        floors_s=floors_s,
+        notes=tuple(notes),
+    )
 
 
-def _stream_point(
+def dram_ceilings(
     device: Device,
-    registry: Registry,
-    operator: str,
-    traffic_bytes: int,
-    settings: group.Settings,
-    alive: Callable[[], None],
-) -> DramCeiling | None:
-    """Return the best kernel's median at one traffic; None when the device has no room for it.
+    workshop: Workshop,
+    *,
+    say: Say,
+    traffic_bytes: Sequence[int] = TRAFFIC_BYTES,
+) -> tuple[DramCeiling, ...]:
+    """Return the best kernel's time of each stream at each traffic that the device has room for."""
+    _compile_ahead(device, workshop, traffic_bytes, say)
+    points: list[DramCeiling] = []
+    for stream in STREAMS:
+        for traffic in traffic_bytes:
+            say(f"DRAM {stream}")
+            point = best_stream(device, workshop, stream, traffic)
+            if point is not None:
+                points.append(point)
+    return tuple(points)
 
-    These kernels' outputs are checked as any others' when they are cases; here they are only timed.
+
+def best_stream(
+    device: Device, workshop: Workshop, stream: str, traffic_bytes: int
+) -> DramCeiling | None:
+    """Return the fastest of a stream's kernels by median, cold; None without the room for it.
+
+    They take turns on the same buffers. Their outputs are checked as any others' when they are
+    cases; here they are only timed. A kernel that can't be had on this card is left out.
     """
-    alive()
-    declared = registry.operators[operator]
-    streams = len(declared.args) if operator in ("copy", "triad") else 1
-    elements = max(1, traffic_bytes // (4 * streams) // 1024) * 1024
+    operator = workshop.registry.operators[stream]
+    names = workshop.registry.kernel_names(stream, "cuda")
+    cases = [_case(operator, name, traffic_bytes) for name in names]
+    footprint = sum(arg.nbytes(cases[0]) for arg in operator.args)
+    if LEAST_SETS * footprint > buffers.MEMORY_FRACTION * device.free_bytes():
+        return None
+    sets = buffers.make(device, operator, cases[0], workshop.seed)
+    if sets.cache != "cold":
+        return None
     best: DramCeiling | None = None
-    for name in registry.kernel_names(operator, "cuda"):
-        case = Case(operator, name, {"elements": elements}, "fp32")
-        if 2 * sum(arg.nbytes(case) for arg in declared.args) > device.free_bytes():
+    failed: SolkitError | None = None
+    for case in cases:
+        try:
+            program = device.prepare(
+                workshop.registry.kernels[stream, case.kernel], operator, case, workshop.include
+            )
+        except SolkitError as error:
+            failed = error
             continue
-        kernel = registry.kernels[operator, name]
-        program = device.prepare(kernel, declared, case, settings.include)
-        sets = buffers.make(device, declared, case, settings.seed)
-        work = declared.work(case)
+        work = operator.work(case)
+        times_s = _cold_times_s(device, program, sets)
         point = DramCeiling(
-            operator, work.read_bytes, work.write_bytes, _median_s(device, program, sets)
+            stream, work.read_bytes, work.write_bytes, median(times_s), case.kernel, times_s
         )
         best = point if best is None or point.median_s < best.median_s else best
+    if best is None and failed is not None:
+        raise failed
     return best
 
 
-def _median_s(device: Device, program: Program, sets: buffers.BufferSets) -> float:
-    def samples(count: int) -> list[float]:
-        calls = [program.bind(sets.buffers(sets.take())) for _ in range(count)]
-        return [sample.time_s for sample in device.time(calls)]
+def _cold_times_s(device: Device, program: Program, sets: buffers.BufferSets) -> tuple[float, ...]:
+    """Return the times of calls that rotate over all buffer sets.
 
-    samples(_STREAM_WARM)
-    return median(samples(_STREAM_COUNT))
-
-
-def cpu_ceilings() -> Ceilings:
-    """Measure this host: streams over cold buffers by one and by all cores, and matrix products.
-
-    The fastest call of both at each size is the ceiling; NumPy's element loops use one core.
+    The first of a batch may find someone else's lines in the cache. A graph repeats its calls, so
+    it has to hold the whole rotation.
     """
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    cache_bytes = cpu_facts().l2_bytes or 0
-    sets = {traffic: rotation_count(traffic, cache_bytes) for traffic in CPU_TRAFFIC_BYTES}
-    # One arena for all: touching a new one for each point took longer than the measurement.
-    arena = np.ones(max(traffic * count for traffic, count in sets.items()) // 4, dtype=np.float32)
-    with ThreadPoolExecutor(cores) as pool:
-        points = [
-            _host_point(name, traffic, sets[traffic], arena, cores, pool)
-            for name in STREAMS
-            for traffic in CPU_TRAFFIC_BYTES
+    lead = device.lead_count
+
+    def times_s(count: int) -> list[float]:
+        calls: list[Call] = [
+            program.bind(sets.buffers(sets.take())) for _ in range(min(count, device.most_calls))
         ]
-    pipes = [
-        _host_gemm(pipe, kind, extent)
-        for pipe, kind in (("fp32", np.float32), ("fp64", np.float64))
-        for extent in _GEMM_EXTENTS
-    ]
-    return Ceilings(
-        f"perf_counter, cold, the better of 1 and {cores} threads", tuple(points), tuple(pipes)
-    )
+        return [sample.time_s for sample in device.time(calls, mode="cold")[lead:]]
+
+    if device.method == "graph":
+        return tuple(times_s(max(STREAM_COUNT, sets.count)))
+    times_s(STREAM_WARM + lead)
+    found: list[float] = []
+    while len(found) < STREAM_COUNT:
+        found += times_s(STREAM_COUNT - len(found) + lead)
+    return tuple(found)
 
 
-def rotation_count(traffic_bytes: int, cache_bytes: int) -> int:
-    """Return how many buffer sets leave nothing of one in a last-level cache until its turn."""
-    return max(2, -(-max(2 * cache_bytes, _ROTATION_BYTES) // traffic_bytes))
+def _case(operator: Operator, kernel: str, traffic_bytes: int) -> Case:
+    """Return the fp32 case of a stream whose traffic is about so many bytes."""
+    one = operator.work(Case(operator.name, kernel, {"elements": 2**20}, "fp32"))
+    streams = max(1, round(one.traffic_bytes / 2**22))
+    elements = max(1, traffic_bytes // (4 * streams) // 1024) * 1024
+    return Case(operator.name, kernel, {"elements": elements}, "fp32")
 
 
-def _host_point(
-    name: str, traffic_bytes: int, sets: int, arena: Array, cores: int, pool: ThreadPoolExecutor
-) -> DramCeiling:
-    streams = _HOST_STREAMS[name]
-    count = traffic_bytes // (4 * streams)
-    arrays = list(arena[: streams * sets * count].reshape(streams, sets, count))
-    best_s = min(
-        fastest_s(_stream_calls(name, arrays, threads, pool)) for threads in sorted({1, cores})
-    )
-    read = {"read": 1, "copy": 1, "triad": 2, "write": 0}[name] * count * 4
-    return DramCeiling(name, read, traffic_of(name, count) - read, best_s)
-
-
-def _stream_calls(
-    name: str, arrays: Sequence[np.ndarray], threads: int, pool: ThreadPoolExecutor
-) -> Iterator[Callable[[], object]]:
-    """Yield one call after the other, each on the next buffer set, split over the threads."""
-    stream = partial(_stream, name)
-    for number in cycle(range(len(arrays[0]))):
-        parts = [np.array_split(array[number], threads) for array in arrays]
-        work = list(zip(*parts, strict=True))
-        yield partial(stream, work[0]) if threads == 1 else partial(_at_once, pool, stream, work)
-
-
-def _at_once(
-    pool: ThreadPoolExecutor, stream: Callable[[Any], None], work: Sequence[object]
+def _compile_ahead(
+    device: Device, workshop: Workshop, traffic_bytes: Sequence[int], say: Say
 ) -> None:
-    list(pool.map(stream, work))
+    registry = workshop.registry
+    say("compiling the streams")
+    pairs = [
+        (
+            registry.kernels[stream, name],
+            _case(registry.operators[stream], name, traffic_bytes[-1]),
+        )
+        for stream in STREAMS
+        for name in registry.kernel_names(stream, "cuda")
+    ]
+    device.compile_ahead(pairs, workshop.include, lambda _index: say("compiling the streams"))
 
 
-def fastest_s(calls: Iterator[Callable[[], object]]) -> float:
-    """Return the time of the fastest call: what else runs on a host only ever adds time.
-
-    The first call is not timed (page faults, the start of BLAS's threads). A busy host is slow for
-    a tenth of a second at a time, so the calls go on beyond that.
-    """
-    next(calls)()
-    best_s, spent_s, count = float("inf"), 0.0, 0
-    while count < _HOST_LEAST_COUNT or (spent_s < _HOST_SPEND_S and count < _HOST_MOST_COUNT):
-        call = next(calls)
-        started_ns = time.perf_counter_ns()
-        call()
-        time_s = (time.perf_counter_ns() - started_ns) * 1e-9
-        best_s, spent_s, count = min(best_s, time_s), spent_s + time_s, count + 1
-    return best_s
-
-
-def traffic_of(name: str, count: int) -> int:
-    """Return the bytes that one pass of a host stream moves (fp32)."""
-    return _HOST_STREAMS[name] * count * 4
-
-
-def _stream(name: str, part: Sequence[np.ndarray]) -> None:
-    if name == "read":
-        np.dot(part[0], part[0])
-    elif name == "copy":
-        np.copyto(part[1], part[0])
-    elif name == "write":
-        part[0].fill(1.0)
-    else:
-        np.add(part[1], part[2], out=part[0])
-
-
-def _host_gemm(pipe: str, kind: type[np.floating[Any]], extent: int) -> PipeCeiling:
-    rng = np.random.default_rng(0)
-    left: Array = rng.standard_normal((extent, extent)).astype(kind)
-    right: Array = rng.standard_normal((extent, extent)).astype(kind)
-    out = np.empty_like(left)
-    best_s = fastest_s(repeat(partial(np.matmul, left, right, out=out)))
-    return PipeCeiling(pipe, 2 * extent**3, best_s, f"numpy.matmul {extent}^3, the fastest call")
+def without_samples(ceilings: Ceilings) -> Ceilings:
+    """Return ceilings as a run's header holds them: the samples stay where they were stored."""
+    return replace(
+        ceilings,
+        dram=tuple(replace(point, times_s=()) for point in ceilings.dram),
+        l2=tuple(replace(point, times_s=()) for point in ceilings.l2),
+        pipes=tuple(replace(pipe, times_s=()) for pipe in ceilings.pipes),
+    )

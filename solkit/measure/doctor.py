@@ -17,6 +17,7 @@ from solkit.gpu import DeviceFacts
 from solkit.measure import card_checks, driver_checks, host_checks
 from solkit.measure.device.health import health
 from solkit.measure.device.nvml import Binding, Nvml
+from solkit.measure.device.readings import conditions
 from solkit.measure.driver_checks import Compiler
 from solkit.measure.finding import Finding, document, exit_code, lines
 from solkit.measure.host import cpu_facts
@@ -160,7 +161,7 @@ def _driver_and_cards(
         about = card_checks.subject(facts)
         found.append(replace(driver_checks.compiler_target(facts, compiler), subject=about))
         found += card_checks.card(
-            facts, health(nvml, facts.uuid), nvml.conditions(facts.uuid), need_bytes=need_bytes
+            facts, health(nvml, facts.uuid), conditions(nvml, facts.uuid), need_bytes=need_bytes
         )
     return found
 

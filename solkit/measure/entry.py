@@ -7,7 +7,8 @@ from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.declare.registry import raised_at
 from solkit.errors import SolkitError
-from solkit.measure.device.base import Buffers, Device, DeviceLost, Program, Sample
+from solkit.measure.device.base import DeviceLost, Program, Sample
+from solkit.measure.diagnosis import ends_the_context, verdict_of
 from solkit.measure.remedies import remedy_for
 from solkit.model import Check, Failed, Stage
 from solkit.plan.jobs import Job
@@ -17,7 +18,11 @@ Say = Callable[[int, Stage], None]
 
 @dataclass(slots=True)
 class Entry:
-    """A job of the group: what was made of it, and what became of it."""
+    """A job of the group: what was made of it, and what became of it.
+
+    blocked: its calls can be queued behind a blocked stream. spent_s: the host's time for its
+    samples. ended: which rule ended the sampling; empty while it goes on.
+    """
 
     index: int
     job: Job
@@ -26,9 +31,20 @@ class Entry:
     program: Program | None = None
     check: Check | None = None
     samples: list[Sample] = field(default_factory=list)
+    median_s: float | None = None
+    blocked: bool = True
     spent_s: float = 0.0
     ended: str = ""
+    energy_j: float | None = None
     failed: Failed | None = None
+
+    @property
+    def ready(self) -> Program:
+        """The program of an entry that was prepared; TypeError before that."""
+        if self.program is None:
+            message = "an entry is called only once it is prepared"
+            raise TypeError(message)
+        return self.program
 
     @property
     def times_s(self) -> list[float]:
@@ -51,11 +67,15 @@ class Guard:
             return False
         if isinstance(error, DeviceLost) or not isinstance(error, Exception):
             return False
+        if ends_the_context(error):
+            raise DeviceLost(str(error)) from error
         message, remedy = explained(error)
         for entry in (self.entry, *self.others):
             compiled = entry.program.compiled if entry.program else ()
             if entry.failed is None:  # the first failure explains the later ones
-                entry.failed = Failed(entry.job.case, self.stage, message, remedy, compiled)
+                entry.failed = Failed(
+                    entry.job.case, self.stage, message, remedy, compiled, verdict_of(error)
+                )
         return True
 
 
@@ -73,11 +93,3 @@ def explained(error: Exception) -> tuple[str, str]:
 def alive(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries that have not failed."""
     return [entry for entry in entries if entry.failed is None]
-
-
-def timed(device: Device, entry: Entry, arrays: Buffers) -> Sample:
-    """Time one call of the entry's kernel on these arrays."""
-    if entry.program is None:
-        message = "an entry is timed only once it is prepared"
-        raise TypeError(message)
-    return device.time([entry.program.bind(arrays)])[0]

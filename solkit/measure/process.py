@@ -14,19 +14,28 @@ from collections.abc import Callable
 from typing import Any
 
 from solkit.errors import BadInput, NoDevice, SolkitError
-from solkit.measure.protocol import STAGE_LIMIT_S, line
+from solkit.measure.diagnosis import verdict_in
+from solkit.measure.protocol import limit_s, line
+from solkit.model import Verdict
 
 _TAIL_BYTES = 2000  # of what a worker said on standard error, kept for its last words
 _POLL_S = 1.0
+_KILLED_WITHIN_S = 60.0  # a driver that takes a hung kernel off the card needs some seconds
+_LEAVES_WITHIN_S = 5.0  # an idle worker, once it is told: CUDA's own end takes most of it
+_CASE_S = 60.0  # of a case's stage where nobody says otherwise
 _BETWEEN_STACKS = ("another exception occurred:", "direct cause of the following exception:")
 
 
 class WorkerDied(Exception):  # what became of the worker
-    """The worker ended, hung or lost its device: at which job and stage, and what was said."""
+    """The worker ended, hung or lost its device: at which job and stage, and what was said.
 
-    def __init__(self, index: int, stage: str, message: str) -> None:
+    verdict: `timeout`, else `out_of_memory` where its words say so, else `crashed`.
+    """
+
+    def __init__(self, index: int, stage: str, message: str, verdict: Verdict = "") -> None:
         super().__init__(message)
         self.index, self.stage, self.message = index, stage, message
+        self.verdict: Verdict = verdict or verdict_in(message, "crashed")
 
 
 class Process:
@@ -35,6 +44,7 @@ class Process:
     def __init__(self) -> None:
         self.answer: Any = None
         self.device_open = False
+        self._busy = False  # with what it was asked, so that it would not hear the end of input
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         self._popen = subprocess.Popen(
             [sys.executable, "-m", "solkit.measure.worker"],
@@ -47,14 +57,21 @@ class Process:
         threading.Thread(target=self._read, daemon=True).start()
 
     def ask(
-        self, message: dict[str, Any], on_case: Callable[[int, str], None] | None = None
+        self,
+        message: dict[str, Any],
+        on_case: Callable[[int, str], None] | None = None,
+        timeout_s: float = _CASE_S,
     ) -> Any:  # noqa: ANN401  # JSON
-        """Send a command and return its payload; WorkerDied when it ends or takes too long."""
+        """Send a command and return its payload; WorkerDied when it ends or takes too long.
+
+        timeout_s: how long a case's own stages may go on without a word.
+        """
         index, stage = 0, "worker"
+        self._busy = True
         try:
             self._send(message)
             while True:
-                reply = self._next(index, stage)
+                reply = self._next(index, stage, timeout_s)
                 if "at" in reply:
                     index, stage = int(reply["at"]), str(reply["stage"])
                     if on_case is not None:
@@ -62,26 +79,41 @@ class Process:
                 elif "lost" in reply:
                     lost = reply["lost"]
                     raise WorkerDied(int(lost["at"]), lost["stage"], lost["message"])
-                elif "error" in reply:
-                    raise _error(reply["error"])
                 else:
+                    self._busy = False
+                    if "error" in reply:
+                        raise _error(reply["error"])
                     return reply["done"]
         except BrokenPipeError as error:
             raise WorkerDied(index, stage, self._last_words()) from error
 
     def stop(self) -> None:
-        """End the process, by force if need be."""
+        """End the process, by force if need be; NoDevice where not even force ends it."""
         if self._popen.stdin:
             with contextlib.suppress(BrokenPipeError):  # it may be gone already
                 self._popen.stdin.close()
         try:
-            self._popen.wait(timeout=2 if self._popen.poll() is None else 0.1)
+            self._popen.wait(timeout=0.1 if self._busy else _LEAVES_WITHIN_S)
         except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
-        with contextlib.suppress(OSError, AttributeError):  # nobody is left, or no POSIX
+            pass
+        finally:  # an interrupt while it is waited for, too
+            self._kill()
+            self._errors.close()
+        try:
+            self._popen.wait(timeout=_KILLED_WITHIN_S)
+        except subprocess.TimeoutExpired as error:
+            raise NoDevice(
+                f"the worker (process {self._popen.pid}) was killed {_KILLED_WITHIN_S:g} s ago and "
+                "is not gone: the driver holds it",
+                remedy="look into the kernel log (dmesg); reset the card or reboot the machine",
+            ) from error
+
+    def _kill(self) -> None:
+        """Kill the worker and whatever authors' code left in its group."""
+        try:
             os.killpg(self._popen.pid, signal.SIGKILL)
-        self._errors.close()
+        except (OSError, AttributeError):  # nobody is left, or no POSIX
+            self._popen.kill()
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._popen.stdin is None:
@@ -89,21 +121,20 @@ class Process:
         self._popen.stdin.write(line(message))
         self._popen.stdin.flush()
 
-    def _next(self, index: int, stage: str) -> dict[str, Any]:
-        limit_s = STAGE_LIMIT_S.get(stage, STAGE_LIMIT_S["worker"])
-        raw = self._line(time.monotonic() + limit_s)
+    def _next(self, index: int, stage: str, timeout_s: float) -> dict[str, Any]:
+        most_s = limit_s(stage, timeout_s)
+        raw = self._line(time.monotonic() + most_s)
         if raw is None:
-            self._popen.kill()
-            message = f"it did not finish within {limit_s:g} s and was stopped"
-            raise WorkerDied(index, stage, message)
+            self._kill()
+            message = f"it did not finish within {most_s:g} s and was stopped"
+            raise WorkerDied(index, stage, message, "timeout")
         if not raw.endswith(b"\n"):  # the end, maybe in the middle of an answer
             raise WorkerDied(index, stage, self._last_words())
-        try:
-            reply: dict[str, Any] = json.loads(raw)
-        except ValueError as error:
-            self._popen.kill()
+        reply = _reply(raw)
+        if reply is None:
+            self._kill()
             message = f"the declarations wrote {raw[:80]!r} where the worker answers"
-            raise WorkerDied(index, stage, message) from error
+            raise WorkerDied(index, stage, message)
         return reply
 
     def _line(self, until_s: float) -> bytes | None:
@@ -132,8 +163,8 @@ class Process:
         try:
             code = self._popen.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            self._popen.kill()
-            code = self._popen.wait()
+            self._kill()
+            code = self._popen.wait(timeout=_KILLED_WITHIN_S)
         known = {int(number): number.name for number in signal.Signals}
         how = f"signal {known.get(-code, -code)}" if code < 0 else f"exit code {code}"
         self._errors.seek(0, 2)
@@ -160,6 +191,17 @@ def without_tracebacks(text: str) -> str:
             if not inside:
                 kept.append(each)
     return "\n".join(kept).strip()
+
+
+def _reply(raw: bytes) -> dict[str, Any] | None:
+    """Return what the worker answered; None for what no worker says."""
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not found.keys() & {"at", "lost", "error", "done"}:
+        return None
+    return found
 
 
 def _error(said: dict[str, Any]) -> SolkitError:

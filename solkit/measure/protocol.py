@@ -10,15 +10,16 @@ from typing import Any
 
 from solkit.wire import to_json
 
-STAGE_LIMIT_S = {
-    "describe": 60.0,
-    "compile": 300.0,
-    "allocate": 120.0,
-    "launch": 60.0,
-    "check": 180.0,
-    "time": 120.0,
-    "worker": 180.0,
-}
+# How long a worker may be silent at what solkit itself does; a case's own stages take --timeout.
+STAGE_LIMIT_S = {"describe": 60.0, "compile": 300.0, "allocate": 120.0, "worker": 180.0}
+CASE_STAGES = ("launch", "check", "time")
+
+
+def limit_s(stage: str, timeout_s: float) -> float:
+    """Return how long a stage may go on without a word; timeout_s is the limit of a case."""
+    if stage in CASE_STAGES:
+        return timeout_s
+    return STAGE_LIMIT_S.get(stage, STAGE_LIMIT_S["worker"])
 
 
 def line(message: dict[str, Any]) -> bytes:

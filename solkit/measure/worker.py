@@ -10,16 +10,19 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from solkit.declare.catalog import KernelInfo, LocalCatalog, OperatorInfo
 from solkit.declare.registry import Registry, bundled, load
 from solkit.errors import BadInput, NoDevice, SolkitError
-from solkit.measure import ceilings, group
-from solkit.measure.device.base import Device
+from solkit.measure import ceilings, group, host_ceilings
+from solkit.measure.device.base import Device, DeviceLost, Timer
 from solkit.measure.entry import explained
+from solkit.measure.manner import Manner
+from solkit.measure.proof import modes_proved
 from solkit.measure.protocol import line, plain, typed
 from solkit.model import Case, Ceilings, Outcome
 from solkit.plan.jobs import Job
@@ -84,21 +87,21 @@ class Worker:
             facts += catalog.describe([case])
         return plain(facts, list[CaseFacts])
 
-    def open(self, device: str, index: int, seed: int, budget_s: float) -> Any:  # noqa: ANN401  # JSON
-        """Take hold of the device and measure the method's floor."""
-        self._device = _device(device, index)
-        self._settings = group.Settings(
-            seed=seed,
-            budget_s=budget_s,
-            floor_s=self._device.floor_s(),
-            include=folder("kernels") / "include",
+    def open(self, device: str, index: int, manner: Any) -> Any:  # noqa: ANN401  # JSON
+        """Take hold of the device, measure the method's floor, prove the cache modes."""
+        chosen: Manner = typed(Manner, manner)
+        self._device = _device(device, index, chosen.timer)
+        include, floor_s = folder("kernels") / "include", self._device.floor_s()
+        times_s, proved = modes_proved(
+            self._device, bundled(), chosen.modes, floor_s=floor_s, include=include
         )
+        self._settings = group.Settings(chosen, floor_s, include, proved)
         return {
             "versions": self._device.versions(),
             "method": self._device.method,
-            "cache": self._device.cache,
-            "floor_s": self._settings.floor_s,
-            "notes": list(self._device.notes),
+            "floor_s": floor_s,
+            "cache_proof_s": times_s,
+            "notes": [*self._device.notes, *_unproved(chosen, proved)],
         }
 
     def compile(self, jobs: Any) -> Any:  # noqa: ANN401  # JSON
@@ -110,13 +113,21 @@ class Worker:
         return None
 
     def ceilings(self) -> Any:  # noqa: ANN401  # JSON
-        """Measure the roof of this device."""
+        """Measure the roof of this device; each step is told as a stage, for people to read."""
         device, settings = self._ready()
         if device.kind == "cpu":
-            return plain(ceilings.cpu_ceilings(), Ceilings)
-        return plain(
-            ceilings.cuda_ceilings(device, settings, lambda: self.at(-1, "worker")), Ceilings
-        )
+            found = replace(host_ceilings.cpu_ceilings(), floors_s=device.floors_s())
+            return plain(found, Ceilings)
+        try:
+            found = ceilings.cuda_ceilings(
+                device,
+                settings.include,
+                seed=settings.manner.seed,
+                say=lambda step: self.at(-1, step),
+            )
+        except DeviceLost as error:
+            raise group.Lost(-1, "worker", str(error)) from error
+        return plain(found, Ceilings)
 
     def measure(self, jobs: Any) -> Any:  # noqa: ANN401  # JSON
         """Measure one group."""
@@ -135,11 +146,22 @@ def _fields(info: KernelInfo) -> dict[str, Any]:
     return {name: getattr(info, name) for name in info.__slots__}
 
 
-def _device(kind: str, index: int) -> Device:
+def _unproved(manner: Manner, proved: Collection[str]) -> list[str]:
+    missing = [mode for mode in manner.modes if mode not in proved]
+    if not missing:
+        return []
+    said = (
+        f"the cache states {', '.join(missing)} could not be proved on this card (a read of half "
+        "the L2 shows no difference): they are marked unknown"
+    )
+    return [said]
+
+
+def _device(kind: str, index: int, timer: Timer) -> Device:
     if kind == "cpu":
         from solkit.measure.device.cpu import CpuDevice  # noqa: PLC0415  # one device a worker
 
-        return CpuDevice()
+        return CpuDevice(timer)
     try:
         from solkit.measure.device.cuda.device import CudaDevice  # noqa: PLC0415  # CuPy may be missing
     except ImportError as error:
@@ -147,7 +169,7 @@ def _device(kind: str, index: int) -> Device:
             f"CuPy can't be imported: {error}",
             remedy="pip install 'solkit[cuda13]', or solkit[cuda12]",
         ) from error
-    return CudaDevice(index)
+    return CudaDevice(index, timer)
 
 
 def serve(source: BinaryIO, out: BinaryIO) -> None:

@@ -105,17 +105,21 @@ class _Reader:
     def kernel_names(
         self, item: Item | None, operator: OperatorInfo, where: str
     ) -> tuple[str, ...]:
-        """Return the kernels named, else every one that runs on this kind of device."""
+        """Return the kernels named, else every one that runs on this kind of device.
+
+        One that is declared `by_name_only` is left to those who name it.
+        """
         own = [kernel for kernel in self.catalog.kernels if kernel.operator == operator.name]
         if item is not None:
             known = [kernel.name for kernel in own]
             return tuple(_known_name(kernel, known, "kernel") for kernel in item.each("kernels"))
-        here = tuple(kernel.name for kernel in own if kernel.device == self.device)
+        unasked = [kernel for kernel in own if not kernel.by_name_only]
+        here = tuple(kernel.name for kernel in unasked if kernel.device == self.device)
         if not here:
             self.notes.append(
                 f"{where}: {operator.name!r} has no kernel for the device {self.device}"
             )
-        return here or tuple(kernel.name for kernel in own)
+        return here or tuple(kernel.name for kernel in unasked)
 
 
 def read_sweep(

@@ -82,10 +82,14 @@ def operator_charts(judged: Sequence[Judged], run: Run) -> dict[str, OperatorCha
     for index, item in enumerate(judged):
         case = item.outcome.case if isinstance(item, Scored) else item.case
         rows.setdefault(case.operator, []).append(index)
-    roof = spec_roof(run.gpu) if run.gpu else measured_roof(run.ceilings) if run.ceilings else None
-    drawn = sum(
-        any(isinstance(judged[row], Scored) for row in members) for members in rows.values()
+    roof = (
+        spec_roof(run.gpu)
+        if run.gpu
+        else measured_roof(run.ceilings, settle=run.settle)
+        if run.ceilings
+        else None
     )
+    drawn = sum(any(marks.placed(judged[row]) for row in members) for members in rows.values())
     most = min(120, max(16, _MARKS_IN_ALL // (2 * max(drawn, 1))))
     setting = Setting(run, roof, looks(marks.all_series(judged)), most)
     with look():
@@ -98,10 +102,14 @@ def operator_charts(judged: Sequence[Judged], run: Run) -> dict[str, OperatorCha
 def _operator(
     number: int, operator: str, items: dict[int, Judged], setting: Setting
 ) -> OperatorCharts:
-    scored = {row: item for row, item in items.items() if isinstance(item, Scored)}
+    scored = {row: item for row, item in items.items() if marks.placed(item)}
+    hot = sum(isinstance(item, Scored) and item.hot for item in items.values())
+    left_out = (
+        (f"{counted(hot, 'hot case')} in no chart: DRAM is no bound for hot data",) if hot else ()
+    )
     if not scored:
         nothing = f"{clean(operator)}: nothing was measured, so there is nothing to draw."
-        return OperatorCharts("", "", nothing, nothing, (), "")
+        return OperatorCharts("", "", nothing, nothing, left_out, "")
     names = dict(
         zip(scored, marks.short_names([item.outcome.case for item in scored.values()]), strict=True)
     )
@@ -114,7 +122,7 @@ def _operator(
         roofline_svg=drawn.svg,
         sol_alt=sol_alt(operator, list(scored.values())),
         roofline_alt=drawn.alt,
-        not_placed=drawn.not_placed,
+        not_placed=(*drawn.not_placed, *left_out),
         rule=" ".join(
             f"{name}: {rule}."
             for name, rule in (("SOL chart", sol_rule), ("Roofline", drawn.rule))

@@ -27,6 +27,14 @@ COLUMNS = (
     "limiter",
     "regime",
     "gap_score",
+    "cache",
+    "method",
+    "sm_hz",
+    "throttled_count",
+    "slow_share",
+    "busy_s",
+    "energy_j",
+    "verdict",
 )
 TEXT_MOST = 32_767  # what a spreadsheet's cell holds
 _FORMULA = ("=", "+", "-", "@")
@@ -43,11 +51,11 @@ def render(run: Run, judged: Sequence[Judged]) -> str:  # noqa: ARG001  # the si
 
 def _cells(item: Judged) -> Iterable[str]:
     if not isinstance(item, Scored):
-        status = "failed" if isinstance(item, Failed) else "skipped"
-        return [*_names(item.case), status, *[""] * (len(COLUMNS) - 5)]
-    work = item.outcome.work
+        status, verdict = ("failed", item.verdict) if isinstance(item, Failed) else ("skipped", "")
+        return [*_names(item.case), status, *[""] * (len(COLUMNS) - 6), verdict]
+    outcome, work = item.outcome, item.outcome.work
     return [
-        *_names(item.outcome.case),
+        *_names(outcome.case),
         item.status,
         str(work.read_bytes),
         str(work.write_bytes),
@@ -62,6 +70,14 @@ def _cells(item: Judged) -> Iterable[str]:
         text(item.bound.limiter),
         item.regime.word,
         _number(item.gap_score),
+        text(outcome.cache),
+        text(outcome.method),
+        _number(outcome.clocks.sm_hz),
+        str(outcome.throttled_count) if outcome.sample_hz else "",  # unknown without clocks
+        _number(outcome.slow_mode.share_fraction if outcome.slow_mode else None),
+        _number(outcome.busy_s),
+        _number(outcome.energy_j),
+        "",
     ]
 
 

@@ -1,33 +1,18 @@
 """What a run was made on and how: what a reader needs to trust and repeat it, as words."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from solkit import units
 from solkit.bound import measured_roof
 from solkit.judge.score import Judged, Scored
 from solkit.model import Run
-from solkit.report.plain import DASH, counted, isolated, line, listed
+from solkit.report.fact import UNKNOWN, Fact, FactGroup, between, present
+from solkit.report.plain import counted, isolated, line, listed
+from solkit.report.timing import clock_facts, clocked, timing_doubts, timing_facts
 
-UNKNOWN = "unknown"
 FEW_SAMPLES = 6  # below six samples the 95 % interval is the whole range
 NOTES_MOST = 12
-
-
-class Fact(NamedTuple):
-    """One condition: its name, its value, and a quieter remark."""
-
-    label: str
-    value: str
-    aside: str = ""
-
-
-class FactGroup(NamedTuple):
-    """Conditions that belong together."""
-
-    title: str
-    facts: tuple[Fact, ...]
 
 
 def facts(run: Run, judged: Sequence[Judged]) -> tuple[FactGroup, ...]:
@@ -36,22 +21,26 @@ def facts(run: Run, judged: Sequence[Judged]) -> tuple[FactGroup, ...]:
     return (
         FactGroup("Device", _device(run)),
         FactGroup("Conditions", _conditions(run, scored)),
-        FactGroup("Method", _method(run, scored)),
+        FactGroup("Method", timing_facts(run, scored)),
         FactGroup("Provenance", _provenance(run)),
     )
 
 
 def conditions_line(run: Run, judged: Sequence[Judged]) -> str:
-    """Return what decides a comparison on one line: card, clock, power, driver, cache, date."""
-    held = _held([item for item in judged if isinstance(item, Scored)])
+    """Return what decides a comparison on one line: card, clock, power, method, cache, date."""
+    scored = [item for item in judged if isinstance(item, Scored)]
+    held = _held(scored)
     parts = [isolated(run.facts.name)]
     if held:
-        parts.append(f"SM clock {_range(held, units.frequency)}")
+        parts.append(f"SM clock {between(held, units.frequency)}")
     if run.facts.power_limit_w:
         parts.append(f"power limit {units.power(run.facts.power_limit_w)}")
     if run.facts.driver:
         parts.append(f"driver {line(run.facts.driver)}")
-    parts += [f"{line(run.cache)} cache", line(run.created)]
+    parts += [line(run.method), f"{line(run.cache)} cache"]
+    if clocked(scored):
+        parts.append(line(run.settle))
+    parts.append(line(run.created))
     return " · ".join(parts)
 
 
@@ -95,9 +84,9 @@ def _device(run: Run) -> tuple[Fact, ...]:
 def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
     clocks = [item.outcome.clocks for item in scored]
     held = _held(scored)
-    memory = _present(each.memory_hz for each in clocks)
-    warmth = _present(each.temperature_c for each in clocks)
-    drawn = _present(each.power_w for each in clocks)
+    memory = present(each.memory_hz for each in clocks)
+    warmth = present(each.temperature_c for each in clocks)
+    drawn = present(each.power_w for each in clocks)
     most_hz = run.facts.max_clock_hz or (run.gpu.max_clock_hz if run.gpu else None)
     limit_w = run.facts.power_limit_w
     usual_w = run.facts.power_default_w or (run.gpu.power_w if run.gpu else None)
@@ -106,16 +95,16 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
         if held and most_hz
         else ""
     )
-    floors = _present(item.outcome.floor_s for item in scored)
     made = [
         Fact(
             "SM clock held" if run.device == "cuda" else "Clock",
-            _range(held, units.frequency),
+            between(held, units.frequency),
             of_most,
         )
     ]
+    made += clock_facts(run, scored)
     if memory:
-        made.append(Fact("Memory clock", _range(memory, units.frequency)))
+        made.append(Fact("Memory clock", between(memory, units.frequency)))
     if run.device == "cuda":
         made.append(
             Fact(
@@ -128,12 +117,12 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
             made.append(
                 Fact(
                     "Power read",
-                    _range(drawn, units.power),
+                    between(drawn, units.power),
                     "the driver's average over about a second, read between samples: pauses are "
                     "in it, so kernels draw more",
                 )
             )
-        made.append(Fact("Temperature", _range(warmth, lambda value: f"{value:.0f} °C")))
+        made.append(Fact("Temperature", between(warmth, lambda value: f"{value:.0f} °C")))
         reasons = Counter(reason for each in clocks for reason in each.event_reasons)
         made.append(
             Fact(
@@ -144,22 +133,9 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
                 else "",
             )
         )
-    made.append(
-        Fact("Empty-kernel floor", _range(floors, units.seconds), "fixed cost of one launch")
-    )
+    if company := sum(1 for item in scored if item.outcome.other_process_count):
+        made.append(Fact("Other processes", "on the device", f"during {counted(company, 'case')}"))
     return tuple(made)
-
-
-def _method(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
-    samples = _present(float(item.outcome.sample_count) for item in scored)
-    compared = sum(item.outcome.check.compared_count for item in scored)
-    return (
-        Fact("Timing", line(run.method)),
-        Fact("Cache", line(run.cache)),
-        Fact("Samples a case", _range(samples, lambda value: f"{value:.0f}")),
-        Fact("Seed", str(run.seed)),
-        Fact("Values checked", units.count(compared), "against the NumPy references"),
-    )
 
 
 def _provenance(run: Run) -> tuple[Fact, ...]:
@@ -171,7 +147,7 @@ def _provenance(run: Run) -> tuple[Fact, ...]:
     )
     made = [spec, Fact("SOL taken against", roof_text(run))]
     if run.ceilings:
-        best = measured_roof(run.ceilings)
+        best = measured_roof(run.ceilings, settle=run.settle)
         pipes = [f"{name} {units.flop_rate(rate)}" for name, rate in best.pipes_flop_per_s.items()]
         made.append(
             Fact(
@@ -203,8 +179,9 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
             "No spec file describes this card: its limits are derived from what the driver says. "
             "Add a file to hardware_specs/ for sourced peaks."
         )
+    found += [line(note, 400) for note in run.facts.notes]
+    found += timing_doubts(scored)
     found += _doubts(run, scored)
-    found += [line(note, 400) for note in (*run.notes, *run.facts.notes)]
     notes = Counter(line(note, 400) for item in scored for note in item.outcome.notes)
     ranked = sorted(notes.items(), key=lambda item: (-item[1], item[0]))
     found += [f"{note} ({counted(count, 'case')})" for note, count in ranked[:NOTES_MOST]]
@@ -212,7 +189,12 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
         found.append(
             f"{counted(len(ranked) - NOTES_MOST, 'more note')} on single cases: see the run file."
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(each for each in dict.fromkeys(found) if each not in notices(run))
+
+
+def notices(run: Run) -> tuple[str, ...]:
+    """Return what was not as asked for, such as a timer that fell back: said before any number."""
+    return tuple(dict.fromkeys(line(note, 400) for note in run.notes))
 
 
 def _doubts(run: Run, scored: Sequence[Scored]) -> list[str]:
@@ -246,21 +228,4 @@ def _doubts(run: Run, scored: Sequence[Scored]) -> list[str]:
 
 def _held(scored: Sequence[Scored]) -> list[float]:
     """Return each case's median SM clock: one sample of a short kernel is off by 1 to 2 %."""
-    return _present(item.outcome.clocks.sm_hz for item in scored)
-
-
-def _present(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
-    """Write the extremes: one number where they read alike, `unknown` where there is none."""
-    if not values:
-        return UNKNOWN
-    low, high = write(min(values)), write(max(values))
-    if low == high:
-        return low
-    number, _, unit = low.rpartition(" ")
-    return (
-        f"{number}{DASH}{high}" if number and high.endswith(f" {unit}") else f"{low} {DASH} {high}"
-    )
+    return present(item.outcome.clocks.sm_hz for item in scored)

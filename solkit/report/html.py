@@ -12,6 +12,7 @@ from solkit import resources
 from solkit.judge.score import Judged
 from solkit.model import Run
 from solkit.report.plain import END_ISOLATE, ISOLATE
+from solkit.report.samples import SPARK_HEIGHT, SPARK_WIDTH
 from solkit.report.table import Cell, Column, Row
 from solkit.report.view import view
 
@@ -138,7 +139,15 @@ def _cell(cell: Cell) -> str:
     )
     gap = " <br>" if len(cell.aside) > _ASIDE_MOST or cell.style == "bad" else " "
     aside = f"{gap}<small>{_escaped(cell.aside)}</small>" if cell.aside else ""
-    return f"<td{style}>{_escaped(cell.text)}{aside}"
+    return f"<td{style}>{_escaped(cell.text)}{aside}{_spark(cell.spark)}"
+
+
+def _spark(path: str) -> str:
+    """Draw a small line that only repeats what the text says: readers skip it."""
+    if not path:
+        return ""
+    box = f"0 0 {SPARK_WIDTH} {SPARK_HEIGHT}"
+    return f' <svg class=k viewBox="{box}" aria-hidden=true><path d="{_escaped(path)}"/></svg>'
 
 
 def _head(columns: Sequence[Column]) -> str:

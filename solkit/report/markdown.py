@@ -22,8 +22,9 @@ def render(run: Run, judged: Sequence[Judged]) -> str:
     lines = [f"## {_safe(seen.verdict)}", "", _safe(seen.summary), "", _safe(seen.conditions), ""]
     if seen.banner:
         lines += [f"> **CPU run.** {_safe(seen.banner)}", ""]
-    lines += [f"- {_safe(caveat)}" for caveat in seen.caveats]
-    lines += [""] if seen.caveats else []
+    limits = (*seen.notices, *seen.caveats)
+    lines += [f"- {_safe(each)}" for each in limits]
+    lines += [""] if limits else []
     lines += _troubles("Not results", (*seen.invalid, *seen.failures))
     lines += _ranking("Costliest cases, by time above the bound", seen.costly)
     lines += _troubles("Skipped", seen.skips)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from solkit.judge.score import Judged, Scored
 from solkit.model import Case
@@ -120,6 +120,11 @@ def _range(values: Sequence[str]) -> str:
     return ""
 
 
+def placed(item: Judged) -> TypeGuard[Scored]:
+    """Say whether a chart of SOL holds a case: measured, and DRAM a bound for its data."""
+    return isinstance(item, Scored) and not item.hot
+
+
 def kind_of(item: Scored) -> Kind:
     """Return what the mark says by its fill: invalid, or the resource that bounds it."""
     if item.status == "invalid":
@@ -150,7 +155,11 @@ def tip_of(item: Scored) -> str:
 
 def short_names(cases: Sequence[Case]) -> list[str]:
     """Name each case by what tells it from the others: the axes and params that differ."""
-    parts = [{**case.shape, **case.params} for case in cases]
+    modes = {case.cache_mode for case in cases}
+    parts = [
+        {**case.shape, **case.params, **({"cache": case.cache_mode} if len(modes) > 1 else {})}
+        for case in cases
+    ]
     keys = dict.fromkeys(key for part in parts for key in part)
     varying = [key for key in keys if len({str(part.get(key)) for part in parts}) > 1] or list(keys)
     return [
@@ -160,7 +169,7 @@ def short_names(cases: Sequence[Case]) -> list[str]:
 
 def all_series(judged: Sequence[Judged]) -> tuple[Series, ...]:
     """Return every kernel x dtype measured, sorted: a series looks the same in all charts."""
-    cases = [item.outcome.case for item in judged if isinstance(item, Scored)]
+    cases = [item.outcome.case for item in judged if placed(item)]
     return tuple(sorted({Series(case.kernel, case.dtype) for case in cases}))
 
 

@@ -8,7 +8,7 @@ from solkit.judge.score import Judged, valid
 from solkit.report.plain import DASH, counted, line
 from solkit.report.ranking import bar
 from solkit.report.table import ratio
-from solkit.report.trouble import case_of, counts_of
+from solkit.report.trouble import case_of, counts_of, hot_count
 from solkit.stats import quantile
 
 
@@ -54,7 +54,9 @@ def operators(judged: Sequence[Judged]) -> tuple[OperatorView, ...]:
 
 def _sentence(items: Sequence[Judged]) -> str:
     good = valid(items)
-    bad = [f"{count:,} {word}" for word, count in counts_of(items, good) if count]
+    bad = [f"{count:,} {word}" for word, count in counts_of(items) if count]
+    if hot := hot_count(items):
+        bad.insert(0, f"{hot:,} hot")
     if not good:
         return f"{counted(len(items), 'case')}, none measured: {', '.join(bad)}."
     scores = sorted(item.raw_fraction for item in good)
@@ -91,7 +93,7 @@ def _kernels(items: Sequence[Judged]) -> tuple[KernelLine, ...]:
 
 def _kernel(kernel: str, dtype: str, items: Sequence[Judged]) -> KernelLine:
     good = valid(items)
-    bad = ", ".join(f"{count:,} {word}" for word, count in counts_of(items, good) if count)
+    bad = ", ".join(f"{count:,} {word}" for word, count in counts_of(items) if count)
     scores = sorted(item.raw_fraction for item in good)
     bytes_per_s = max(item.outcome.work.traffic_bytes / item.median_s for item in good)
     flop_per_s = max(sum(item.outcome.work.flop.values()) / item.median_s for item in good)

@@ -75,9 +75,9 @@ def lines_of(judged: Sequence[Judged]) -> list[Line]:
             case.dtype, Line(case.operator, case.dtype, {}, 0, 0)
         )
         count = counts.setdefault((case.operator, case.dtype), [0, 0])
-        if isinstance(item, Scored):
+        if marks.placed(item):
             line.scored[row] = item
-        else:
+        elif not isinstance(item, Scored):
             count[0 if isinstance(item, Failed) else 1] += 1
     ordered = [
         Line(line.operator, line.dtype, line.scored, *counts[line.operator, line.dtype])

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from solkit import units
-from solkit.bound import measured_roof
 from solkit.gpu import Gpu, Source
-from solkit.model import Ceilings, DramCeiling
+from solkit.model import Ceilings, DramCeiling, PipeCeiling
+from solkit.report.manner import method_means
 from solkit.report.plain import TIMES, line
 
 _MARKS = {
@@ -104,7 +104,7 @@ def peaks(gpu: Gpu) -> tuple[Peak, ...]:
 
 
 def ceilings(measured: Ceilings | None) -> tuple[Ceiling, ...]:
-    """Return the best bandwidth of each streaming kernel, and the best rate of each pipe."""
+    """Return the best of each streaming kernel, of the L2 and of each pipe, and the floors."""
     if measured is None:
         return ()
     kinds: dict[str, list[DramCeiling]] = {}
@@ -122,15 +122,46 @@ def ceilings(measured: Ceilings | None) -> tuple[Ceiling, ...]:
                 f"took {units.seconds(smallest.median_s)}",
             )
         )
-    rates = measured_roof(measured).pipes_flop_per_s
-    for name, rate in rates.items():
-        how = next(
-            each.how
-            for each in measured.pipes
-            if each.pipe == name and each.flop / each.median_s == rate
+    if measured.l2:
+        best = max(measured.l2, key=lambda point: point.traffic_bytes / point.median_s)
+        made.append(
+            Ceiling(
+                f"L2, {line(best.kernel)}",
+                units.bandwidth(best.traffic_bytes / best.median_s),
+                f"of {line(best.variant, 300)}" if best.variant else "of a buffer that stays in it",
+            )
         )
-        made.append(Ceiling(line(name), units.flop_rate(rate), line(how, 300)))
+    fastest: dict[tuple[str, str], PipeCeiling] = {}
+    for each in measured.pipes:
+        before = fastest.setdefault((each.pipe, each.settle), each)
+        if each.flop / each.median_s > before.flop / before.median_s:
+            fastest[each.pipe, each.settle] = each
+    several = len({settle for _, settle in fastest}) > 1
+    made += [
+        Ceiling(
+            f"{line(pipe)}, {settle}" if several else line(pipe),
+            units.flop_rate(each.flop / each.median_s),
+            line(each.how, 300) + (f", at {units.frequency(each.sm_hz)}" if each.sm_hz else ""),
+        )
+        for (pipe, settle), each in fastest.items()
+    ]
+    made += [
+        Ceiling(f"Empty kernel, {line(method)}", units.seconds(floor_s), method_means(method))
+        for method, floor_s in measured.floors_s.items()
+    ]
     return tuple(made)
+
+
+def ceilings_when(measured: Ceilings | None) -> str:
+    """Say how, when and under which driver the ceilings were measured, as far as it is known."""
+    if measured is None:
+        return ""
+    parts = [line(measured.method)]
+    if measured.created:
+        parts.append(line(measured.created))
+    if measured.driver:
+        parts.append(f"driver {line(measured.driver)}")
+    return " · ".join(parts)
 
 
 def _origin(gpu: Gpu, *keys: str) -> Origin:

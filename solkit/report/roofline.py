@@ -11,7 +11,7 @@ from solkit.errors import BadInput
 from solkit.gpu import Gpu
 from solkit.judge.score import Judged, Scored
 from solkit.model import Ceilings, Run
-from solkit.report import svg
+from solkit.report import marks, svg
 from solkit.report.drawing import looks
 from solkit.report.legend import Entry, framed
 from solkit.report.panels import Panel, panels_of
@@ -97,7 +97,7 @@ def roofline_figure(
     *, gpus: Sequence[Gpu] = (), run: Run | None = None, judged: Sequence[Judged] = ()
 ) -> Picture:
     """Return the figure for `draw`. Call inside `plotting.look()`."""
-    scored = {row: item for row, item in enumerate(judged) if isinstance(item, Scored)}
+    scored = {row: item for row, item in enumerate(judged) if marks.placed(item)}
     if len(gpus) > CARDS_MOST:
         raise BadInput(
             f"{len(gpus)} cards don't fit one picture, {CARDS_MOST} do",
@@ -216,7 +216,7 @@ def _with_points(
     panels: Sequence[Panel], scored: dict[int, Scored], gpus: Sequence[Gpu], run: Run
 ) -> Picture:
     """Draw the points of a run under its own roofs, with the published roofs of other cards."""
-    roofs = device_roofs(run.gpu, run.ceilings, held_hz(list(scored.values())))
+    roofs = device_roofs(run.gpu, run.ceilings, held_hz(list(scored.values())), run.settle)
     others = [gpu for gpu in gpus if run.gpu is None or gpu.id != run.gpu.id]
     lines = [lines_for(panel.pipes, roofs) + _other_lines(panel, others) for panel in panels]
     look_of = looks(sorted({point.series for panel in panels for point in panel.points}))

@@ -130,7 +130,7 @@ def roof_map(
     if not shown:
         reason = f"none, as {clean(operator)} counts no FLOP"
         return RoofMap("", f"{reason}.", (), reason)
-    roofs = device_roofs(run.gpu, run.ceilings, held_hz(list(scored.values())))
+    roofs = device_roofs(run.gpu, run.ceilings, held_hz(list(scored.values())), run.settle)
     lines = [lines_for(panel.pipes, roofs) for panel in shown]
     title = f"{clean(operator)}: roofline"
     figure, all_axes = framed_panels(title, shown, lines, look)

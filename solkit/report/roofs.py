@@ -9,7 +9,7 @@ from solkit import units
 from solkit.bound import Roof, clock_roof, measured_roof, spec_roof
 from solkit.gpu import Gpu
 from solkit.judge.score import Scored
-from solkit.model import Ceilings
+from solkit.model import Ceilings, Settle
 from solkit.report.marks import Box
 from solkit.report.plotting import INK, MUTED, PAPER, brief, clean, text_px
 from solkit.stats import median
@@ -61,16 +61,19 @@ def held_hz(scored: Sequence[Scored]) -> float | None:
 
 
 def device_roofs(
-    gpu: Gpu | None, ceilings: Ceilings | None, clock_hz: float | None
+    gpu: Gpu | None, ceilings: Ceilings | None, clock_hz: float | None, settle: Settle = "burst"
 ) -> list[tuple[RoofKind, str, Roof]]:
-    """Return a device's roofs in the order spec, clock, measured: those it has."""
+    """Return a device's roofs in the order spec, clock, measured: those it has.
+
+    settle: whether the measured rates are those from rest or those at the clock of steady work.
+    """
     roofs: list[tuple[RoofKind, str, Roof]] = []
     if gpu is not None:
         roofs.append(("spec", "spec", spec_roof(gpu)))
         if clock_hz:
             roofs.append(("clock", f"at {units.frequency(clock_hz)}", clock_roof(gpu, clock_hz)))
     if ceilings is not None:
-        roofs.append(("measured", "measured", measured_roof(ceilings)))
+        roofs.append(("measured", "measured", measured_roof(ceilings, settle=settle)))
     return roofs
 
 

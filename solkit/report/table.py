@@ -12,17 +12,24 @@ from solkit import units
 from solkit.judge.score import Judged, Scored
 from solkit.model import Case, Failed
 from solkit.report.plain import DASH, TIMES, line
+from solkit.report.samples import clock_spark, clock_text, doubted, energy_text, remarks
+from solkit.report.verdicts import failure_word
 
 WIDE_FRACTION = 0.01  # an interval wider than this either side is printed beside the score
+SPARKS_MOST = 1_000  # rows with a line each: 200 bytes apiece
 NONE = "—"
 
 
 class Cell(NamedTuple):
-    """One cell: the text, a quieter aside, and a style word (`b87`: a bar of 87 %; `bad`; `up`)."""
+    """One cell: the text, a quieter aside, a style word, and the path of a small line.
+
+    style: `b87`, a bar of 87 %; `bad`; `up`; `words`, which may break. spark: SVG path data.
+    """
 
     text: str
     aside: str = ""
     style: str = ""
+    spark: str = ""
 
 
 class Row(NamedTuple):
@@ -63,6 +70,8 @@ def sol_cell(scored: Scored) -> Cell:
     raw = units.percent(scored.raw_fraction)
     if scored.status == "invalid":
         return Cell("✕ INVALID", raw, "bad")
+    if scored.sol_score is None:
+        return Cell(NONE, f"hot: {raw} of DRAM")
     if scored.above_published:
         return Cell(f"▲ {raw}", "above published", "b100 up")
     style = f"b{max(0, min(100, round(scored.raw_fraction * 100)))}"
@@ -121,6 +130,26 @@ def _registers(scored: Scored) -> Cell:
     return Cell(str(max(counts)), f"{spilled} B spilled" if spilled else "")
 
 
+def _time(scored: Scored) -> Cell:
+    mark = " !" if doubted(scored) else ""
+    return Cell(units.seconds(scored.median_s), f"{spread_text(scored)}{mark}")
+
+
+def _clock(scored: Scored) -> Cell:
+    text, aside = clock_text(scored.outcome)
+    return Cell(text or NONE, aside, spark=clock_spark(scored.outcome))
+
+
+def _energy(scored: Scored) -> Cell:
+    text, aside = energy_text(scored)
+    return Cell(text or NONE, aside)
+
+
+def _remarks(scored: Scored) -> Cell:
+    said = "; ".join(remarks(scored))
+    return Cell(said, style="words" if said else "")
+
+
 COLUMNS = (
     Column("Operator", "what is computed", "text", lambda it: Cell(line(it.outcome.case.operator))),
     Column(
@@ -135,9 +164,9 @@ COLUMNS = (
     Column("Shape", "axes and params", "text", lambda it: Cell(shape_text(it.outcome.case))),
     Column(
         "Time",
-        "median of the kernel's own time, ± half its 95 % interval",
+        "median of the kernel's own time, ± half its 95 % interval; ! where Remarks doubt it",
         "number",
-        lambda it: Cell(units.seconds(it.median_s), spread_text(it)),
+        _time,
     ),
     Column("SOL", "time of the bound over time taken", "number", sol_cell),
     Column(
@@ -190,6 +219,15 @@ COLUMNS = (
         lambda it: Cell(units.digits(it.outcome.check.error_fraction, 2)),
     ),
     Column("Registers", "per thread, and spilled bytes", "number", _registers, optional=True),
+    Column(
+        "SM clock",
+        "median over the samples, their range, and its course where it moved",
+        "number",
+        _clock,
+        optional=True,
+    ),
+    Column("Energy", "of a call, and what a joule of it does", "number", _energy, optional=True),
+    Column("Remarks", "what its samples say beside the median", "text", _remarks, optional=True),
 )
 SOL_PLACE = next(place for place, column in enumerate(COLUMNS) if column.name == "SOL")
 _STATES = ("", "bad", "off")  # the states of rows, in the order of the table
@@ -203,6 +241,10 @@ def table(judged: Sequence[Judged]) -> tuple[tuple[Column, ...], tuple[Row, ...]
     order, which the anchors keep.
     """
     rows = [_row(index, item) for index, item in enumerate(judged)]
+    if len(rows) > SPARKS_MOST:
+        rows = [
+            row._replace(cells=tuple(cell._replace(spark="") for cell in row.cells)) for row in rows
+        ]
     rows.sort(key=lambda row: _STATES.index(row.state))
     kept = [
         place
@@ -226,7 +268,7 @@ def _row(index: int, item: Judged) -> Row:
     names = (line(case.operator), line(case.kernel), line(case.dtype), shape_text(case))
     cells = [*(Cell(name) for name in names), *(Cell("") for _ in COLUMNS[_NAMES:])]
     if isinstance(item, Failed):
-        cells[SOL_PLACE] = Cell("✕ failed", f"at {line(item.stage)}", "bad")
+        cells[SOL_PLACE] = Cell("✕ failed", failure_word(item), "bad")
         return Row(f"r{index}", "bad", tuple(cells))
     cells[SOL_PLACE] = Cell("○ skipped")
     return Row(f"r{index}", "off", tuple(cells))

@@ -8,9 +8,9 @@ from solkit import units
 from solkit.bound import measured_roof
 from solkit.errors import BadInput
 from solkit.gpu import Gpu
-from solkit.judge.score import Judged, Scored
+from solkit.judge.score import Judged
 from solkit.model import Run
-from solkit.report.marks import Series
+from solkit.report.marks import Series, placed
 from solkit.report.panels import ESTIMATED, charted_flop, series_of
 from solkit.report.plotting import brief, clean, log_limits, log_ticks
 from solkit.report.roofline import compared_pipes
@@ -122,7 +122,7 @@ def draw(
 
 def _pipes(judged: Sequence[Judged]) -> set[str]:
     """Return the pipes that the points are drawn under; other roofs say nothing of them."""
-    charted = [charted_flop(item.outcome.work) for item in judged if isinstance(item, Scored)]
+    charted = [charted_flop(item.outcome.work) for item in judged if placed(item)]
     return {"fp32" if found[0] == ESTIMATED else found[0] for found in charted if found}
 
 
@@ -148,7 +148,7 @@ def _lines(gpus: Sequence[Gpu], run: Run | None, used: set[str]) -> list[RoofLin
         )
     ]
     if run and run.ceilings and not gpus:
-        roof = measured_roof(run.ceilings)
+        roof = measured_roof(run.ceilings, settle=run.settle)
         known = {
             pipe: peak for pipe, peak in roof.pipes_flop_per_s.items() if not used or pipe in used
         }
@@ -169,8 +169,8 @@ def _lines(gpus: Sequence[Gpu], run: Run | None, used: set[str]) -> list[RoofLin
 def _points(judged: Sequence[Judged]) -> list[_Dot]:
     dots: list[_Dot] = []
     for item in judged:
-        charted = charted_flop(item.outcome.work) if isinstance(item, Scored) else None
-        if isinstance(item, Scored) and charted is not None:
+        charted = charted_flop(item.outcome.work) if placed(item) else None
+        if placed(item) and charted is not None:
             at = (charted[1] / item.outcome.work.traffic_bytes, charted[1] / item.median_s)
             dots.append(
                 _Dot(at, series_of(item.outcome.case, whose=True), item.status == "invalid")

@@ -9,6 +9,7 @@ from solkit.judge.score import Judged, Scored
 from solkit.model import Case, Failed, Skipped
 from solkit.report.plain import block, counted, isolated, line
 from solkit.report.table import shape_text
+from solkit.report.verdicts import VERDICT_WORDS
 
 CASES_MOST = 8  # cases named per cause; the table and the CSV hold them all
 CAUSES_MOST = 60  # causes listed per kind
@@ -39,15 +40,18 @@ def case_of(item: Judged) -> Case:
     return item.outcome.case if isinstance(item, Scored) else item.case
 
 
-def counts_of(judged: Sequence[Judged], good: Sequence[Scored]) -> list[tuple[str, int]]:
-    """Count what is not a result among `judged`, of which `good` are."""
-    failed = sum(isinstance(item, Failed) for item in judged)
-    skipped = sum(isinstance(item, Skipped) for item in judged)
+def counts_of(judged: Sequence[Judged]) -> list[tuple[str, int]]:
+    """Count what is not a result among `judged`, by status."""
     return [
-        ("invalid", len(judged) - len(good) - failed - skipped),
-        ("failed", failed),
-        ("skipped", skipped),
+        ("invalid", sum(isinstance(it, Scored) and it.status == "invalid" for it in judged)),
+        ("failed", sum(isinstance(it, Failed) for it in judged)),
+        ("skipped", sum(isinstance(it, Skipped) for it in judged)),
     ]
+
+
+def hot_count(judged: Sequence[Judged]) -> int:
+    """Count the cases that were measured hot on purpose: they are in no median or ranking."""
+    return sum(isinstance(it, Scored) and it.status == "measured" and it.hot for it in judged)
 
 
 def case_link(item: Judged, index: int) -> CaseLink:
@@ -87,10 +91,12 @@ def failures(judged: Sequence[Judged]) -> tuple[Trouble, ...]:
     causes: dict[tuple[str, str, str], list[tuple[int, Judged]]] = {}
     for index, item in enumerate(judged):
         if isinstance(item, Failed):
-            causes.setdefault((item.stage, item.message, item.remedy), []).append((index, item))
+            word = VERDICT_WORDS[item.verdict]
+            title = f"✕ Failed at {line(item.stage)}{f': {word}' if word else ''}"
+            causes.setdefault((title, item.message, item.remedy), []).append((index, item))
     made = [
-        _trouble(f"✕ Failed at {line(stage)}", block(message), line(remedy, 600), cases)
-        for (stage, message, remedy), cases in _largest_first(causes)
+        _trouble(title, block(message), line(remedy, 600), cases)
+        for (title, message, remedy), cases in _largest_first(causes)
     ]
     return _capped(made, "cause")
 

@@ -11,13 +11,14 @@ from solkit import units
 from solkit.judge.score import Judged, Scored, valid
 from solkit.model import Run
 from solkit.report import trouble
-from solkit.report.facts import FactGroup, caveats, conditions_line, facts
+from solkit.report.fact import FactGroup
+from solkit.report.facts import caveats, conditions_line, facts, notices
 from solkit.report.operators import OperatorView, operators
 from solkit.report.plain import DASH, counted, isolated, line
-from solkit.report.provenance import Ceiling, Peak, ceilings, peaks
+from solkit.report.provenance import Ceiling, Peak, ceilings, ceilings_when, peaks
 from solkit.report.ranking import Ranked, Ranking, long_enough
 from solkit.report.table import Column, Row, table
-from solkit.report.trouble import CaseLink, Trouble, case_link, counts_of
+from solkit.report.trouble import CaseLink, Trouble, case_link, counts_of, hot_count
 from solkit.stats import quantile
 
 BIN_COUNT = 20  # bars of 5 % each, and one more for scores above 100 %
@@ -65,6 +66,7 @@ class View:
     tiles: tuple[Tile, ...]
     alerts: tuple[Alert, ...]
     bins: tuple[Bin, ...]
+    notices: tuple[str, ...]
     caveats: tuple[str, ...]
     facts: tuple[FactGroup, ...]
     costly: tuple[Ranked, ...]
@@ -82,6 +84,7 @@ class View:
     peaks: tuple[Peak, ...]
     spec_notes: tuple[str, ...]
     ceilings: tuple[Ceiling, ...]
+    ceilings_when: str
 
 
 def view(run: Run, judged: Sequence[Judged]) -> View:
@@ -95,13 +98,14 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
     return View(
         title=f"{line(run.facts.name)}: {_headline(scores)}",
         conditions=conditions_line(run, judged),
-        verdict=_verdict(run, scores, device),
+        verdict=_verdict(run, scores, device, hot=bool(hot_count(judged))),
         summary=_summary(judged, good),
         banner=_banner(run),
         roof=good[0].roof if good else ("spec" if run.gpu else "measured"),
         tiles=_tiles(good, scores, places),
         alerts=_alerts(judged, good),
         bins=_bins(scores),
+        notices=notices(run),
         caveats=caveats(run, judged),
         facts=facts(run, judged),
         costly=ranked.costly(),
@@ -119,6 +123,7 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
         peaks=peaks(run.gpu) if run.gpu else (),
         spec_notes=tuple(line(note, 400) for note in run.gpu.notes) if run.gpu else (),
         ceilings=ceilings(run.ceilings),
+        ceilings_when=ceilings_when(run.ceilings),
     )
 
 
@@ -126,7 +131,9 @@ def _headline(scores: Sequence[float]) -> str:
     return f"median SOL {units.percent(quantile(scores, 0.5))}" if scores else "nothing measured"
 
 
-def _verdict(run: Run, scores: Sequence[float], device: str) -> str:
+def _verdict(run: Run, scores: Sequence[float], device: str, *, hot: bool) -> str:
+    if not scores and hot:
+        return "Every case that was measured is hot, so there is no score."
     if not scores:
         return "No case was measured, so there is no score."
     middle = units.percent(quantile(scores, 0.5))
@@ -140,7 +147,9 @@ def _verdict(run: Run, scores: Sequence[float], device: str) -> str:
 
 def _summary(judged: Sequence[Judged], good: Sequence[Scored]) -> str:
     parts = [f"{len(good):,} of {counted(len(judged), 'case')} measured"]
-    counts = counts_of(judged, good)
+    counts = counts_of(judged)
+    if hot := hot_count(judged):
+        parts.append(f"{hot:,} more hot (in no median)")
     parts += [f"{count:,} {word}" for word, count in counts if count]
     if not any(count for _, count in counts):
         parts.append("none invalid, failed or skipped")
@@ -200,13 +209,18 @@ def _beyond(good: Sequence[Scored]) -> str:
 def _alerts(judged: Sequence[Judged], good: Sequence[Scored]) -> tuple[Alert, ...]:
     signs = {"invalid": "✕", "failed": "✕", "skipped": "○"}
     made = [
-        Alert(f"{signs[word]} {count:,} {word}", word)
-        for word, count in counts_of(judged, good)
-        if count
+        Alert(f"{signs[word]} {count:,} {word}", word) for word, count in counts_of(judged) if count
     ]
     above = sum(1 for item in good if item.above_published)
     if above:
         made.append(Alert(f"▲ {above:,} above published", "cases"))
+    outcomes = [item.outcome for item in judged if isinstance(item, Scored)]
+    seen = (
+        (sum(1 for each in outcomes if each.other_process_count), "not alone on the device"),
+        (sum(1 for each in outcomes if each.throttled_count), "throttled"),
+        (sum(1 for each in outcomes if each.cache == "unknown"), "with an unproved cache"),
+    )
+    made += [Alert(f"! {count:,} {words}", "cases") for count, words in seen if count]
     return tuple(made)
 
 

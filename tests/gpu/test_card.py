@@ -4,6 +4,7 @@ import pytest
 
 from solkit.measure.device.health import health
 from solkit.measure.device.nvml import Nvml
+from solkit.measure.device.readings import conditions
 from solkit.measure.doctor import examine, exit_code, lines
 from solkit.measure.probe import choose, cuda_devices
 
@@ -29,7 +30,7 @@ def test_a_real_cards_conditions_are_read() -> None:
     """Clock, temperature and power are numbers of a living card; its health answers too."""
     with Nvml() as nvml:
         facts = nvml.devices()[0]
-        now, state = nvml.conditions(facts.uuid), health(nvml, facts.uuid)
+        now, state = conditions(nvml, facts.uuid), health(nvml, facts.uuid)
     assert 1e8 <= (now.sm_hz or 0) <= 5e9
     assert 5 <= (now.temperature_c or 0) <= 120
     assert 5 <= (now.power_w or 0) <= 3000

@@ -1,6 +1,5 @@
 """The CUDA device: its clock tells the truth, and a broken kernel costs its own case only."""
 
-import functools
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +8,15 @@ import pytest
 from solkit.bound import Roof, bound
 from solkit.declare.operator import Arg
 from solkit.measure.bench import Bench, Settings
+from solkit.measure.manner import Manner
 from solkit.measure.probe import cuda_devices
 from solkit.model import Case, Clocks, Failed, Measured, Outcome
 from solkit.plan.jobs import Job
-from solkit.stats import median
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
 
 from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
+from solkit.measure.device.cuda.watch import Watch  # noqa: E402  # as above
 
 pytestmark = pytest.mark.gpu
 
@@ -72,28 +72,9 @@ def device() -> CudaDevice:
     return CudaDevice(0)
 
 
-def spin(device: CudaDevice, span_ns: int) -> functools.partial[None]:
-    """Return a call that keeps the device busy for so many nanoseconds."""
-    return functools.partial(
-        device._instruments["delay"], (1, 1, 1), (1, 1, 1), (np.int64(span_ns),)
-    )
-
-
-@pytest.mark.parametrize("span_us", [2, 5, 10, 100, 1000])
-def test_a_spin_of_known_length_reads_its_length_plus_the_floor(
-    device: CudaDevice, span_us: int
-) -> None:
-    """After subtracting the method's own floor, at most 0.5 us of error is left."""
-    floor_s = device.floor_s()
-    samples = device.time([spin(device, span_us * 1000)] * 30)
-    assert not any(sample.late for sample in samples)
-    seen_s = median([sample.time_s for sample in samples]) - floor_s
-    assert span_us * 1e-6 == pytest.approx(seen_s, abs=0.5e-6)
-
-
 def test_the_clock_of_a_sample_lies_within_the_cards_range(device: CudaDevice) -> None:
     """The SM clock read off a pair of stamps is a clock this card has."""
-    clocks = [sample.sm_hz for sample in device.time([spin(device, 200_000)] * 20)]
+    clocks = [sample.sm_hz for sample in device.time([device.spin(200_000)] * 20)]
     facts = cuda_devices().devices[0]
     assert all(
         clock is not None and 3e8 < clock <= (facts.max_clock_hz or 4e9) * 1.02 for clock in clocks
@@ -112,17 +93,9 @@ def test_a_card_that_nvml_does_not_know_is_measured_all_the_same(
 ) -> None:
     """Unknown conditions are said in a note; they fail no case."""
     other = CudaDevice(0)
-    monkeypatch.setattr(other, "_uuid", "GPU-00000000-0000-0000-0000-000000000000")
+    monkeypatch.setattr(other, "_watch", Watch("GPU-00000000-0000-0000-0000-000000000000"))
     assert Clocks() == other.conditions()
     assert "not read" in other.notes[0]
-
-
-def test_a_host_that_is_slow_is_noticed(device: CudaDevice) -> None:
-    """A call whose host part outlasts every delay is marked late, not passed off as GPU time."""
-    import time  # noqa: PLC0415  # the drill's own
-
-    calls = [functools.partial(time.sleep, 0.02)]
-    assert device.time(calls)[0].late
 
 
 def test_inputs_are_the_distribution_that_was_declared(device: CudaDevice) -> None:
@@ -141,7 +114,9 @@ def test_a_broken_kernel_costs_its_own_case_only(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     (tmp_path / "broken.cu").write_text(SOURCE)
     roof = Roof("spec", 1e12, {})
-    with Bench(Settings(device="cuda", loads=(tmp_path / "broken.py",), budget_s=0.1)) as bench:
+    with Bench(
+        Settings(device="cuda", loads=(tmp_path / "broken.py",), manner=Manner(budget_s=0.1))
+    ) as bench:
         names = [kernel.name for kernel in bench.catalog.kernels if kernel.operator == "twice"]
         chosen = [
             Case("twice", name, {"elements": 1_000_003}, "fp32")

@@ -6,9 +6,9 @@ from typing import Any
 
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
-from solkit.measure.device.base import Buffers, Call, DeviceLost, Program, Sample
+from solkit.measure.device.base import Buffers, Call, DeviceLost, Program, Sample, Unblockable
 from solkit.measure.device.cpu import CpuDevice
-from solkit.model import Case, Clocks
+from solkit.model import CacheMode, Case, Clocks
 
 MIB = 2**20
 
@@ -21,6 +21,8 @@ class FakeDevice(CpuDevice):
     """
 
     method = "formula"
+    unblocked_method = "formula_unblocked"
+    most_calls = 64
 
     def __init__(
         self,
@@ -29,14 +31,17 @@ class FakeDevice(CpuDevice):
         cache_bytes: int = 0,
         free_bytes: int = 64 * MIB,
         sm_hz: Callable[[str, int], float | None] = lambda _kernel, _calls: None,
-        late: int = 0,
+        unblockable: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
         self._cache_bytes = cache_bytes
         self._tick_s = 1e-9
         self._free_bytes = free_bytes
-        self._time_of, self._sm_hz, self._late = time_of, sm_hz, late
+        self._time_of, self._sm_hz, self._unblockable = time_of, sm_hz, unblockable
         self.ran: list[str] = []
+        self.called = ""
+        self.worked_s = 0.0
+        self.modes: list[CacheMode] = []
         self.allocated: list[tuple[str, int, int]] = []
         self.copied = 0
         self.lost_after = -1
@@ -50,9 +55,15 @@ class FakeDevice(CpuDevice):
         program = super().prepare(kernel, operator, case, include)
 
         def bind(buffers: Buffers) -> Call:
-            return _Named(kernel.name, program.bind(buffers))
+            call = program.bind(buffers)
 
-        return Program(bind)
+            def named() -> object:
+                self.called = kernel.name
+                return call()
+
+            return named
+
+        return Program(bind, adopt=program.adopt)
 
     def allocate(self, arg: Any, case: Case, set_count: int, seed: int) -> list[Any]:
         """Note what was asked for."""
@@ -67,21 +78,27 @@ class FakeDevice(CpuDevice):
             raise DeviceLost(message)
         super().copy(source, target)
 
-    def time(self, calls: Sequence[Call]) -> list[Sample]:
+    def time(
+        self,
+        calls: Sequence[Call],
+        *,
+        mode: CacheMode = "cold",
+        blocked: bool = True,
+        ahead_s: float = 0.0,
+    ) -> list[Sample]:
         """Run each call; its time is the formula's."""
         samples = []
+        self.worked_s += ahead_s
+        self.modes.append(mode)
         for call in calls:
-            assert isinstance(call, _Named)
             call()
-            self.ran.append(call.name)
-            count = self.ran.count(call.name)
-            samples.append(
-                Sample(
-                    self._time_of(call.name, count),
-                    self._sm_hz(call.name, count),
-                    late=count <= self._late,
-                )
-            )
+            name = self.called
+            if blocked and name in self._unblockable:
+                message = "the call waits for the device itself"
+                raise Unblockable(message)
+            self.ran.append(name)
+            count = self.ran.count(name)
+            samples.append(Sample(self._time_of(name, count), self._sm_hz(name, count)))
         return samples
 
     @property
@@ -91,15 +108,7 @@ class FakeDevice(CpuDevice):
 
     def conditions(self) -> Clocks:
         """Return a temperature that rises with every call."""
-        reason = "sw_power_cap" if self.ran else "gpu_idle"
+        reason = "software power cap" if self.ran else "idle"
         return Clocks(
             memory_hz=1e9, temperature_c=30.0 + len(self.ran), power_w=99.0, event_reasons=(reason,)
         )
-
-
-class _Named:
-    def __init__(self, name: str, call: Call) -> None:
-        self.name, self._call = name, call
-
-    def __call__(self) -> None:
-        self._call()

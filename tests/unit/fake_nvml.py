@@ -68,6 +68,7 @@ class FakeNvml:
     NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1
     NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1
     NVML_VOLATILE_ECC = 0
+    NVML_FI_DEV_POWER_INSTANT = 186
     NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230
     nvmlMemory_v2 = 0x02000028
 
@@ -218,13 +219,35 @@ class FakeNvml:
     def nvmlDeviceGetFieldValues(
         self, handle: dict[str, Any], fields: list[int]
     ) -> list[SimpleNamespace]:
-        assert fields == [self.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION]
-        if "recovery" not in handle:
+        names = {
+            self.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION: "recovery",
+            self.NVML_FI_DEV_POWER_INSTANT: "instant_power",
+        }
+        (query,) = (names[field] for field in fields)
+        if handle.get("fields") == "refused":  # drivers without the function
+            raise NVMLError("Function Not Found")
+        if query not in handle:
             return [SimpleNamespace(nvmlReturn=3, value=SimpleNamespace(uiVal=0))]
-        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=handle["recovery"]))]
+        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=handle[query]))]
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: dict[str, Any]) -> int:
+        return self._of(handle, "energy")
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: dict[str, Any]) -> list[SimpleNamespace]:
         return [
             SimpleNamespace(pid=os.getpid() if pid == "self" else pid)
             for pid in self._of(handle, "processes")
         ]
+
+    def nvmlDeviceGetMPSComputeRunningProcesses(
+        self, handle: dict[str, Any]
+    ) -> list[SimpleNamespace]:
+        return [SimpleNamespace(pid=pid) for pid in self._of(handle, "mps")]
+
+    def nvmlDeviceGetGraphicsRunningProcesses(
+        self, handle: dict[str, Any]
+    ) -> list[SimpleNamespace]:
+        return [SimpleNamespace(pid=pid) for pid in self._of(handle, "graphics")]
+
+    def nvmlDeviceGetUtilizationRates(self, handle: dict[str, Any]) -> SimpleNamespace:
+        return SimpleNamespace(gpu=self._of(handle, "busy"), memory=0)

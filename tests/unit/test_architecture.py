@@ -28,6 +28,7 @@ UNITS = (
     "_bytes",
     "_flop",
     "_w",
+    "_j",
     "_c",
     "_fraction",
     "_count",

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from solkit.errors import BadInput, NoDevice
+from solkit.gpu import DeviceFacts
 from solkit.measure import bench as bench_module
 from solkit.measure import process
 from solkit.measure.bench import Bench, Settings
+from solkit.measure.lock import held
+from solkit.measure.manner import Manner
 from solkit.measure.process import Process, WorkerDied
-from solkit.measure.protocol import STAGE_LIMIT_S
-from solkit.model import Bound, Case, Failed, Measured, Outcome, Work
+from solkit.model import Bound, Case, Failed, Measured, Outcome, Verdict, Work
 from solkit.plan.jobs import Job
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are made on Linux")
@@ -25,15 +27,17 @@ SHAPE = {"rows": 1024, "cols": 256}  # 1 MiB an argument: few buffer sets
 BOUND = Bound(1e-6, {}, 1e-6, "memory", near_ridge=False)
 
 
-def bench_on(*names: str) -> Bench:
+def bench_on(*names: str, timeout_s: float = 60.0) -> Bench:
     loads = tuple(FAULTS / f"{name}.py" for name in names)
-    return Bench(Settings(device="cpu", seed=0, loads=loads, budget_s=0.01))
+    manner = Manner(budget_s=0.01, timeout_s=timeout_s)
+    return Bench(Settings(device="cpu", loads=loads, manner=manner))
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Bench]:
     """Return a bench that knows every kernel of `twice`; it outlives all their crashes."""
-    with bench_on("twice", "wrong_results", "raises", "ends_the_worker", "noisy") as bench:
+    names = ("twice", "wrong_results", "raises", "ends_the_worker", "wants_too_much", "noisy")
+    with bench_on(*names) as bench:
         yield bench
 
 
@@ -70,37 +74,50 @@ def test_a_right_kernel_is_measured_and_checked(shared: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "words", "kernel"),
+    ("stage", "verdict", "words", "kernel"),
     [
-        ("check", "262144 of 262144 elements of 'y' are NaN", "writes_nothing"),
-        ("check", "131072 of 262144 elements of 'y' are NaN", "writes_half"),
-        ("check", "the reference says", "repeats_its_last_result"),
-        ("check", "it wrote to its input 'x'", "writes_to_its_input"),
-        ("launch", "ArithmeticError: not today (raises.py, line 9)", "raises"),
-        ("launch", "got an unexpected keyword argument 'y'", "wrong_argument_list"),
-        ("launch", "the worker ended with signal SIGSEGV", "segfaults"),
-        ("launch", "the worker ended with exit code 3", "exits"),
-        ("launch", "imported\nout of luck", "says_why_and_exits"),
-        ("launch", "wrote b'all is well\\n' where the worker answers", "answers_for_the_worker"),
+        ("check", "unwritten", "262144 of 262144 elements of 'y'", "writes_nothing"),
+        ("check", "unwritten", "131072 of 262144 elements of 'y'", "writes_half"),
+        ("check", "wrong_values", "the reference says", "repeats_its_last_result"),
+        ("check", "changed_input", "it wrote to its input 'x'", "writes_to_its_input"),
+        ("check", "wrong_shape", "(1023, 256)", "returns_another_shape"),
+        ("launch", "", "ArithmeticError: not today (raises.py, line 9)", "raises"),
+        ("launch", "", "AssertionError: rows are negative (wants_too_much.py", "asserts"),
+        ("launch", "", "got an unexpected keyword argument 'y'", "wrong_argument_list"),
+        ("launch", "out_of_memory", "Unable to allocate 4.00 PiB", "wants_all_memory"),
+        ("launch", "crashed", "the worker ended with signal SIGSEGV", "segfaults"),
+        ("launch", "crashed", "the worker ended with signal SIGABRT", "aborts"),
+        ("launch", "crashed", "the worker ended with exit code 3", "exits"),
+        ("launch", "crashed", "imported\nout of luck", "says_why_and_exits"),
+        (
+            "launch",
+            "crashed",
+            "wrote b'all is well\\n' where the worker answers",
+            "answers_for_the_worker",
+        ),
     ],
 )
 def test_a_broken_kernel_is_its_cases_failure_and_no_more(
-    shared: Bench, stage: str, words: str, kernel: str
+    shared: Bench, stage: str, verdict: Verdict, words: str, kernel: str
 ) -> None:
     """Its neighbours in the group are measured, before it and after it."""
     found = measured(shared, "right", kernel, "last")
     said_stage, message = failure(found[kernel])
     assert words in message
-    assert stage == said_stage
+    assert (stage, verdict) == (said_stage, getattr(found[kernel], "verdict", None))
     assert isinstance(found["right"], Measured)
     assert isinstance(found["last"], Measured)
 
 
-def test_a_kernel_that_hangs_is_stopped(shared: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each stage has a limit; what hangs past it is ended with its worker."""
-    monkeypatch.setitem(STAGE_LIMIT_S, "launch", 1.0)
-    found = measured(shared, "hangs", "last")
-    assert ("launch", "it did not finish within 1 s and was stopped") == failure(found["hangs"])
+@pytest.mark.parametrize("kernel", ["hangs", "spins"])
+def test_a_kernel_that_does_not_end_is_stopped(kernel: str) -> None:
+    """After --timeout, with its worker; the remedy names the option. Asleep or busy."""
+    with bench_on("twice", "ends_the_worker", "wants_too_much", timeout_s=2) as bench:
+        found = measured(bench, kernel, "last")
+    said = found[kernel]
+    assert ("launch", "it did not finish within 2 s and was stopped") == failure(said)
+    assert isinstance(said, Failed)
+    assert ("timeout", True) == (said.verdict, "--timeout" in said.remedy)
     assert isinstance(found["last"], Measured)
 
 
@@ -174,7 +191,7 @@ def test_each_group_is_handed_out_as_it_ends(shared: Bench) -> None:
 def test_the_parent_knows_what_measures_and_how(shared: Bench) -> None:
     """For the header of the run."""
     assert "numpy" in shared.versions
-    assert ("perf_counter", "cold", ()) == (shared.method, shared.cache, shared.notes)
+    assert ("perf_counter", ()) == (shared.method, shared.notes)
     assert 0 < shared.floor_s < 1e-3
 
 
@@ -280,7 +297,9 @@ def test_a_kernel_nobody_declared_fails_its_group_only(shared: Bench) -> None:
 
 def measured_alone(bench: Bench, kernel: str) -> Outcome:
     """Measure without compiling ahead, which would already notice."""
-    return bench._group(jobs_of(kernel), lambda _case, _stage: None)[0]
+    outcomes: dict[int, Outcome] = {}
+    bench._group(jobs_of(kernel), lambda _case, _stage: None, outcomes)
+    return outcomes[0]
 
 
 @pytest.mark.parametrize(
@@ -301,6 +320,51 @@ def test_a_worker_that_dies_at_the_device_is_no_device(
     with bench_on("twice") as bench, pytest.raises(NoDevice, match=words) as caught:
         bench.ceilings()
     assert caught.value.remedy
+
+
+def test_a_device_that_is_gone_with_a_crash_ends_the_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No new worker opens it: the guilty case is handed out, the others stay to be measured."""
+    ask = Process.ask
+    opened: list[str] = []
+
+    def opens_once(self: Process, message: dict[str, Any], *rest: Any) -> Any:
+        if message["do"] == "open":
+            opened.append("once more")
+            if len(opened) > 1:
+                raise NoDevice("GPU is lost", remedy="reset it")
+        return ask(self, message, *rest)
+
+    monkeypatch.setattr(Process, "ask", opens_once)
+    with bench_on("twice", "ends_the_worker") as bench:
+        groups = bench.measure(
+            [jobs_of("right"), jobs_of("right", "segfaults", "last"), jobs_of("last")],
+            lambda _case, _stage: None,
+        )
+        assert [Measured] == [type(outcome) for outcome in next(groups)]
+        assert ["segfaults"] == [outcome.case.kernel for outcome in next(groups)]
+        with pytest.raises(NoDevice, match="GPU is lost"):
+            next(groups)
+
+
+def test_a_card_that_another_solkit_holds_is_not_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The lock comes before the worker's first look at the card, and goes with the bench."""
+    monkeypatch.setenv("SOLKIT_LOCK_DIR", str(tmp_path))
+    facts = DeviceFacts(kind="cuda", name="Example GPU 100", uuid="GPU-0000-fake")
+    settings = Settings(device="cuda", facts=facts)
+    with Bench(settings) as bench:
+        with held(facts), pytest.raises(NoDevice, match="is being measured by process"):
+            _ = bench.method
+        assert bench._process is not None
+        assert not bench._process.device_open
+        bench._take()
+        with pytest.raises(NoDevice, match="is being measured by process"), held(facts):
+            pass
+    with held(facts):
+        pass
 
 
 @pytest.mark.skipif(find_spec("cupy") is not None, reason="CuPy is installed here")

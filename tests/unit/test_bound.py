@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small_catalog import CARD
 
 from solkit.bound import Roof, bound, clock_roof, hard_roof, measured_roof, spec_roof
-from solkit.model import Ceilings, DramCeiling, PipeCeiling, Work
+from solkit.model import Ceilings, DramCeiling, PipeCeiling, Settle, Work
 
 ROOF = spec_roof(CARD)
 CEILINGS = Ceilings(
@@ -171,6 +171,27 @@ def test_measured_roof_takes_the_best_of_all_points() -> None:
     assert 1e12 == MEASURED.dram_bytes_per_s
     assert pytest.approx({"fp32": 40e12, "bf16_tensor": 500e12}) == MEASURED.pipes_flop_per_s
     assert 0.0 == measured_roof(Ceilings("events", ())).dram_bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("settle", "rates"),
+    [
+        ("burst", {"bf16_tensor": 793e12, "fp16_tensor": 759e12, "fp32": 60e12}),
+        ("sustained", {"bf16_tensor": 661e12, "fp16_tensor": 759e12, "fp32": 60e12}),
+    ],
+)
+def test_a_measured_roof_is_of_the_runs_own_settling(
+    settle: Settle, rates: dict[str, float]
+) -> None:
+    """A case from rest is held against rates from rest, and where a kind is missing, to what is."""
+    pipes = (
+        PipeCeiling("bf16_tensor", 683 * 10**12, 1.0, "4096", "burst"),
+        PipeCeiling("bf16_tensor", 793 * 10**12, 1.0, "8192", "burst"),
+        PipeCeiling("bf16_tensor", 661 * 10**12, 1.0, "8192", "sustained"),
+        PipeCeiling("fp16_tensor", 759 * 10**12, 1.0, "8192", "burst"),
+        PipeCeiling("fp32", 60 * 10**12, 1.0, "chains", "sustained"),
+    )
+    assert rates == measured_roof(Ceilings("any", (), pipes), settle).pipes_flop_per_s
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Buffer sets: enough of them that no read is served by a cache, within half the memory."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from fake_device import MIB, FakeDevice
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from solkit.declare.operator import Arg, Operator
 from solkit.errors import NoDevice
 from solkit.measure.buffers import BufferSets, cache_label, make, set_count
-from solkit.model import Case, Work
+from solkit.model import CacheMode, Case, Work
 
 sizes = st.integers(0, 2**40)
 multiples = st.sampled_from([2.0, 3.0])
@@ -20,14 +23,24 @@ BLEND = Operator(
     work=lambda _case: Work(1, 1),
     reference=lambda x, state: (state + x, x),
 )
+PLAIN = Operator(
+    name="plain",
+    args=(Arg("x", "rows"), Arg("z", "rows"), Arg("y", "rows", "out")),
+    work=lambda _case: Work(1, 1),
+    reference=lambda x, z: x + z,
+)
 CASE = Case("blend", "k", {"rows": 1024}, "fp32")  # 4 KiB an argument, 12 KiB a set
 
 
 def blend_sets(
-    *, cache_bytes: int = 0, free_bytes: int = 64 * MIB
+    *,
+    cache_bytes: int = 0,
+    free_bytes: int = 64 * MIB,
+    operator: Operator = BLEND,
+    mode: CacheMode = "cold",
 ) -> tuple[BufferSets, FakeDevice]:
     device = FakeDevice(cache_bytes=cache_bytes, free_bytes=free_bytes)
-    return make(device, BLEND, CASE, 7), device
+    return make(device, operator, replace(CASE, cache_mode=mode), 7), device
 
 
 @given(footprint=sizes, cache=sizes, free=sizes, multiple=multiples)
@@ -51,7 +64,7 @@ def test_with_room_enough_the_sets_are_cold(footprint: int, cache: int, multiple
     if count < 65536:
         assert count * footprint >= multiple * cache
         assert "cold" == cache_label(
-            footprint_bytes=footprint, cache_bytes=cache, sets=count, multiple=multiple
+            "cold", footprint_bytes=footprint, cache_bytes=cache, sets=count, multiple=multiple
         )
 
 
@@ -73,7 +86,9 @@ def test_cold_is_said_only_where_the_other_sets_displace_one(
         footprint_bytes=footprint, cache_bytes=cache, free_bytes=free, multiple=multiple
     )
     cold = count * footprint >= (multiple - 1) * cache
-    label = cache_label(footprint_bytes=footprint, cache_bytes=cache, sets=count, multiple=multiple)
+    label = cache_label(
+        "cold", footprint_bytes=footprint, cache_bytes=cache, sets=count, multiple=multiple
+    )
     assert ("cold" if cold else "unknown") == label
 
 
@@ -150,3 +165,95 @@ def test_a_case_larger_than_the_free_memory_is_refused_before_it_is_allocated() 
     """With the need and what is free."""
     with pytest.raises(NoDevice, match=r"need 12\.0 KiB, and 8\.00 KiB are free"):
         blend_sets(free_bytes=8192)
+
+
+@pytest.mark.parametrize(("label", "cache"), [("hot", 12 * 1024), ("unknown", 12 * 1024 - 1)])
+def test_hot_is_said_only_of_a_set_that_fits_into_the_cache(label: str, cache: int) -> None:
+    """One set, the same again and again: 12 KiB."""
+    sets, _ = blend_sets(cache_bytes=cache, mode="hot")
+    assert (1, label) == (sets.count, sets.cache)
+
+
+@pytest.mark.parametrize("mode", ["clean", "zeroed"])
+def test_a_flush_needs_one_set_whatever_its_size(mode: CacheMode) -> None:
+    """It is larger than the cache: what the set leaves there is gone."""
+    for cache_bytes in (0, 4096, 64 * MIB):
+        sets, _ = blend_sets(cache_bytes=cache_bytes, mode=mode)
+        assert (1, mode) == (sets.count, sets.cache)
+
+
+def test_ten_calls_in_a_graph_are_not_cold_for_a_cache_of_more() -> None:
+    """A graph goes over all sets in one batch, so it has no more of them than calls.
+
+    Ten sets of 12 KiB against a cache of 100 KiB: the eleventh call would find its set there.
+    """
+    device = FakeDevice(cache_bytes=100 * 1024)
+    device.kind, device.whole_rotation, device.most_calls = "cuda", True, 10
+    sets = make(device, BLEND, CASE, 7)
+    assert (10, "unknown") == (sets.count, sets.cache)
+    device.most_calls = 64
+    enough = make(device, BLEND, CASE, 7)
+    assert (25, "cold") == (enough.count, enough.cache)  # three caches in sets of 12 KiB
+
+
+def test_too_little_memory_for_the_rotation_is_unknown_not_cold() -> None:
+    """Half of it holds two sets of the ten: what is read may still be cached."""
+    sets, _ = blend_sets(cache_bytes=60 * 1024, free_bytes=48 * 1024)
+    assert (2, "unknown") == (sets.count, sets.cache)
+
+
+@given(cache_bytes=st.integers(0, 128 * 1024), counts=st.lists(st.integers(1, 40)))
+def test_without_changes_in_place_the_rotation_goes_on_from_batch_to_batch(
+    cache_bytes: int, counts: list[int]
+) -> None:
+    """As many as asked for, and a set comes again after all the others."""
+    sets, device = blend_sets(cache_bytes=cache_bytes, operator=PLAIN)
+    handed = [number for count in counts for number in sets.next(device, count)]
+    assert sum(counts) == len(handed)
+    assert all((one + 1) % sets.count == other for one, other in pairwise(handed))
+    assert 0 == device.copied
+
+
+@given(cache_bytes=st.integers(0, 128 * 1024), counts=st.lists(st.integers(1, 40), min_size=1))
+def test_arguments_changed_in_place_are_restored_before_their_set_comes_again(
+    cache_bytes: int, counts: list[int]
+) -> None:
+    """Whatever batches are asked for: at least one set each, none twice, all with first values."""
+    sets, device = blend_sets(cache_bytes=cache_bytes)
+    first = sets.buffers(0)["state"].copy()
+    for count in counts:
+        handed = sets.next(device, count)
+        assert 1 <= len(handed) <= count
+        assert len(set(handed)) == len(handed)
+        for number in handed:
+            state = sets.buffers(number)["state"]
+            assert (first == state).all()
+            state += 1.0
+
+
+@given(sets_wanted=st.integers(3, 60), count=st.integers(1, 33))
+def test_between_two_restores_all_sets_take_their_turn_but_the_last(
+    sets_wanted: int, count: int
+) -> None:
+    """A restore after half of them would leave half a rotation: too little to be cold.
+
+    The last is left out rather than handed out alone, for a batch of one has no call to lead it.
+    """
+    sets, device = blend_sets(cache_bytes=sets_wanted * 6 * 1024)
+    assert sets_wanted == sets.count
+    turns: list[int] = []
+    while True:
+        handed = sets.next(device, count)
+        if 0 in handed and turns:
+            break
+        turns += handed
+    assert list(range(len(turns))) == turns
+    assert len(turns) >= sets.count - 1
+    assert count > 1 or len(turns) == sets.count
+
+
+def test_one_set_is_restored_before_each_call() -> None:
+    """Hot and in place: a batch of one, over and over."""
+    sets, device = blend_sets(cache_bytes=64 * 1024, mode="hot")
+    assert [[0], [0], [0]] == [sets.next(device, 32) for _ in range(3)]
+    assert 2 == device.copied  # the first needed none

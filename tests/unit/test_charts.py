@@ -375,3 +375,25 @@ def test_labels_keep_off_the_words_at_the_roof() -> None:
         assert low <= words.y0
         assert words.x1 <= right
         assert words.y1 <= high
+
+
+def test_hot_cases_are_in_no_chart_and_the_page_says_so() -> None:
+    """DRAM is no bound for data in the L2: a mark would stand above a roof it never met."""
+    cold = runs.measured(Case("copy", "x", {"elements": 2**24}, "bf16"), 0.8, gpu=runs.card())
+    hot = replace(cold, case=replace(cold.case, cache_mode="hot"), cache="hot")
+    run = runs.a_run((cold, hot), gpu=runs.card())
+    found, strip = drawn(run)
+    assert 1 == strip.count("#r0")
+    assert not any("#r1" in text for text in svgs(found, strip))
+    assert "1 hot case in no chart: DRAM is no bound for hot data" in found["copy"].not_placed
+    alone = drawn(runs.a_run((hot,), gpu=runs.card()))
+    assert ([], 1) == (svgs(*alone), len(alone[0]["copy"].not_placed))
+
+
+def test_cases_that_differ_in_their_cache_mode_are_named_by_it() -> None:
+    """And by nothing else; a run in one mode never mentions it."""
+    case = Case("copy", "x", {"n": 8}, "bf16")
+    assert ["cache=cold", "cache=zeroed"] == marks.short_names(
+        [case, replace(case, cache_mode="zeroed")]
+    )
+    assert ["n=8"] == marks.short_names([case])

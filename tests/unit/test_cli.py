@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -251,40 +250,6 @@ def test_a_run_is_never_overwritten(cpu_run: tuple[Path, Done]) -> None:
     done = solkit("run", *words, at=at)
     assert 2 == done.returncode
     assert "--resume" in done.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals to a child there")
-@pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM"])
-def test_an_interrupt_is_exit_130_and_loses_nothing(tmp_path: Path, ending: str) -> None:
-    """What was measured is on disk and in the report; a batch system's SIGTERM is no other end."""
-    sizes = ",".join(str(size) for size in range(64, 1024, 8))
-    words = ("run", "softmax", f"rows={sizes}", "cols=512", "--device", "cpu", "--out", "o")
-    # Where the tests run in the background of a shell, SIGINT is ignored unless it is restored.
-    start = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from solkit.cli.main import main; main()"
-    )
-    with subprocess.Popen(
-        (sys.executable, "-c", start, *words),
-        cwd=tmp_path,
-        env=NO_CARD,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        for text in process.stderr:
-            if text.startswith("["):
-                process.send_signal(getattr(signal, ending))
-                break
-        out, errors = process.communicate(timeout=60)
-    assert 130 == process.returncode, errors
-    assert "Traceback" not in errors
-    assert "solkit run --resume o" in errors
-    assert str(Path("o") / "report.html") == out.splitlines()[-1]
-    run = record.read(tmp_path / "o" / "run.jsonl")
-    assert "interrupted" == run.ended
-    assert 1 <= len(run.outcomes) < 120
 
 
 def at_a_shell(command: str, at: Path) -> Done:

@@ -10,6 +10,7 @@ from solkit.declare.kernel import Kernel
 from solkit.declare.registry import Registry, bundled, load
 from solkit.dtypes import DTYPES
 from solkit.measure.device import nvrtc
+from solkit.measure.device.cuda import rate_forms
 from solkit.model import Case
 from solkit.resources import folder
 
@@ -112,3 +113,19 @@ def test_it_compiles_without_spills_and_dropped_instructions(kernel: Kernel, arc
     warnings = [text for info in result.functions.values() for text in info.warnings]
     assert [] == [text for text in warnings if any(code in text for code in DROPPED)]
     assert [] == warnings
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_kernels_of_ceilings_compile_without_spills(arch: str) -> None:
+    """A spilled chain of multiply-adds would be a memory kernel."""
+    if int(arch[3:].rstrip("af")) not in nvrtc.targets():
+        pytest.skip(f"NVRTC {nvrtc.version()} has no {arch}")
+    result = nvrtc.compile_source(
+        rate_forms.SOURCE.read_text(encoding="utf-8"),
+        name=rate_forms.SOURCE.name,
+        entries=rate_forms.ENTRIES,
+        arch=arch,
+    )
+    assert list(rate_forms.ENTRIES) == list(result.functions)
+    assert {0} == {info.spill_bytes for info in result.functions.values()}
+    assert [] == [text for info in result.functions.values() for text in info.warnings]

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from synthetic import measured, synthetic_run
 
 from solkit.judge.score import score
-from solkit.model import Case, Failed, Run, Work
+from solkit.model import Case, Clocks, Failed, Run, SlowMode, Work
 from solkit.report.csv import render
 
 HEADER = (
     "operator,kernel,dtype,shape,status,read_bytes,write_bytes,flop,median_s,low_s,high_s,sol_s,"
-    "sol_score,sol_clock,sol_measured,limiter,regime,gap_score"
+    "sol_score,sol_clock,sol_measured,limiter,regime,gap_score,"
+    "cache,method,sm_hz,throttled_count,slow_share,busy_s,energy_j,verdict"
 )
 CASE = Case("copy", "solkit", {"elements": 8}, "bf16", {"layout": "nk"})
 
@@ -79,3 +80,36 @@ def test_the_csv_of_a_run_is_as_recorded(golden: Callable[[str, str], None]) -> 
     """What scripts read changes only on purpose."""
     run = synthetic_run()
     golden("report.csv", render(run, score(run)))
+
+
+def test_how_a_case_was_timed_is_in_its_row() -> None:
+    """Cache, method, clock, throttled samples, slow share, busy time and energy, in SI units."""
+    outcome = replace(
+        measured(CASE, Work(10**9, 10**9), time_s=2e-3),
+        clocks=Clocks(sm_hz=1.5e9),
+        throttled_count=3,
+        slow_mode=SlowMode(3e-3, 0.2),
+        busy_s=1.5e-3,
+        energy_j=0.25,
+    )
+    (row,) = rows(synthetic_run([outcome]))
+    names = ("cache", "method", "sm_hz", "throttled_count", "slow_share", "busy_s", "energy_j")
+    assert ["cold", "cupti", "1500000000", "3", "0.2", "0.0015", "0.25"] == [
+        row[name] for name in names
+    ]
+
+
+def test_a_failure_has_its_verdict_in_one_word() -> None:
+    """The word that programs can rely on, in the last column."""
+    failed = Failed(CASE, "check", "3 of 8 differ", verdict="wrong_values")
+    (row,) = rows(synthetic_run([failed]))
+    assert ("failed", "wrong_values", "") == (row["status"], row["verdict"], row["cache"])
+
+
+def test_a_hot_case_has_a_time_and_no_score() -> None:
+    """Its row says that it is hot; DRAM is no bound for it."""
+    case = replace(CASE, cache_mode="hot")
+    (row,) = rows(synthetic_run([measured(case, Work(10**9, 10**9), time_s=1e-3)]))
+    assert ("elements=8;layout=nk;cache=hot", "measured", "0.001", "", "hot") == tuple(
+        row[name] for name in ("shape", "status", "median_s", "sol_score", "cache")
+    )

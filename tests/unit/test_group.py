@@ -1,6 +1,7 @@
 """A group is measured round-robin on shared inputs; a kernel that fails costs its own case only."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,17 @@ from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Operator
 from solkit.declare.registry import Registry
 from solkit.errors import BadInput
-from solkit.measure import group
+from solkit.measure import group, timing
 from solkit.measure.device.base import DeviceLost
 from solkit.measure.group import Lost, Settings
-from solkit.model import Bound, Case, Clocks, Failed, Measured, Outcome, Stage, Work
+from solkit.measure.manner import Manner
+from solkit.model import Bound, CacheMode, Case, Clocks, Failed, Measured, Outcome, Stage, Work
 from solkit.plan.jobs import Job
 
 SHAPE = {"rows": 16, "cols": 8}
+MANNER = Manner()
+# One call is checked, twice eight warm it up, twenty are samples, and one more is checked.
+LAST_CALL = 1 + 16 + 20 + 1
 BOUND = Bound(1e-6, {}, 1e-6, "memory", near_ridge=False)
 Function = Callable[..., None]
 Heard = list[tuple[int, Stage]]
@@ -27,7 +32,7 @@ Heard = list[tuple[int, Stage]]
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warm up as long as it takes: a busy machine must not change the count of calls."""
-    monkeypatch.setattr(group, "WARM_MOST_S", 60.0)
+    monkeypatch.setattr(timing, "WARM_MOST_S", 60.0)
 
 
 def doubled(x: Any, y: Any) -> None:
@@ -109,7 +114,7 @@ STEP = Operator(
 )
 
 
-def measure(
+def measure(  # noqa: PLR0913  # each test names the few that it is about
     kernels: dict[str, Function],
     device: FakeDevice | None = None,
     *,
@@ -117,6 +122,9 @@ def measure(
     budget_s: float = 10.0,
     heard: Heard | None = None,
     shape: dict[str, int] = SHAPE,
+    manner: Manner = MANNER,
+    mode: CacheMode = "cold",
+    proved: frozenset[CacheMode] = frozenset({"cold", "hot", "clean", "zeroed"}),
 ) -> dict[str, Outcome]:
     """Measure a group of kernels; return each one's outcome by name, in order."""
     registry = Registry()
@@ -125,7 +133,13 @@ def measure(
         kernel = Kernel(name=name, operator=operator, function=function, device="cpu")
         registry.kernels[operator.name, name] = kernel
     jobs = [
-        Job(Case(operator.name, name, shape, "fp32"), Work(512, 512), (), BOUND, 1024)
+        Job(
+            Case(operator.name, name, shape, "fp32", cache_mode=mode),
+            Work(512, 512),
+            (),
+            BOUND,
+            1024,
+        )
         for name in kernels
     ]
     said = [] if heard is None else heard
@@ -133,7 +147,12 @@ def measure(
         device or FakeDevice(),
         registry,
         jobs,
-        Settings(seed=5, budget_s=budget_s, floor_s=2e-6, include=Path()),
+        Settings(
+            manner=replace(manner, seed=5, budget_s=budget_s),
+            floor_s=2e-6,
+            include=Path(),
+            proved=proved,
+        ),
         lambda index, stage: said.append((index, stage)),
     )
     assert [job.case for job in jobs] == [outcome.case for outcome in outcomes]
@@ -170,34 +189,37 @@ def test_times_are_those_of_the_device() -> None:
 def test_samples_keep_their_order_and_quantiles_sort_them() -> None:
     """The n-th timed call takes n microseconds: a trend stays visible in times_s."""
     device = FakeDevice(lambda _kernel, calls: calls * 1e-6)
-    found = measured(measure({"k": doubled}, device, budget_s=0.0)["k"])
+    found = measured(measure({"k": doubled}, device, budget_s=1e-9)["k"])
     first = found.times_s[0]
-    assert 7 == found.sample_count
-    assert pytest.approx([first + place * 1e-6 for place in range(7)]) == found.times_s
+    count = found.sample_count
+    assert count >= 7
+    assert pytest.approx([first + place * 1e-6 for place in range(count)]) == found.times_s
     assert pytest.approx(first) == found.quantiles_s["0"]
-    assert pytest.approx(first + 3e-6) == found.median_s == found.quantiles_s["0.5"]
-    assert "time budget of 0 s used" == found.ended
+    middle_s = first + (count - 1) / 2 * 1e-6
+    assert pytest.approx(middle_s) == found.median_s == found.quantiles_s["0.5"]
+    assert "time budget of 1e-09 s used" == found.ended
 
 
 def test_kernels_are_sampled_round_robin() -> None:
-    """One sample of each a round, so that clocks and heat are shared."""
+    """A batch of each a round (five calls of 1 ms), so that clocks and heat are shared."""
     device = FakeDevice()
     measure({"a": doubled, "b": doubled, "c": doubled}, device)
     sampled = device.ran[-(3 * 20 + 3) : -3]
-    assert ["a", "b", "c"] * 20 == sampled
+    assert (["a"] * 5 + ["b"] * 5 + ["c"] * 5) * 4 == sampled
     assert ["a", "b", "c"] == device.ran[-3:]  # the second check times one call of each
 
 
 def test_a_kernel_that_is_done_leaves_the_round() -> None:
     """The steady one stops at 20 samples, the noisy one goes on to a thousand."""
     device = FakeDevice(
-        lambda kernel, calls: 1e-3 if kernel == "steady" else 1e-3 * (1 + calls % 2)
+        lambda kernel, calls: 1e-3 if kernel == "steady" else 1e-3 * (1 + 1e-1 * (calls % 2))
     )
-    found = measure({"steady": doubled, "noisy": doubled}, device, budget_s=1e9)
+    found = measure({"steady": doubled, "noisy": doubled}, device, budget_s=600.0)
     assert 20 == measured(found["steady"]).sample_count
     assert 1000 == measured(found["noisy"]).sample_count
     assert 100 == len(measured(found["noisy"]).times_s)
-    assert ["steady", "noisy"] * 20 + ["noisy"] * 20 == device.ran[-1002 - 20 : -1002 + 40]
+    assert (["steady"] * 5 + ["noisy"] * 4) * 4 == device.ran[-1022:-986]
+    assert {"noisy"} == set(device.ran[-986:-2])
 
 
 def test_a_kernel_is_warm_before_it_is_sampled() -> None:
@@ -211,9 +233,9 @@ def test_a_kernel_that_never_settles_is_measured_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Warming up has a time limit."""
-    monkeypatch.setattr(group, "WARM_MOST_S", 0.01)
+    monkeypatch.setattr(timing, "WARM_MOST_S", 0.01)
     device = FakeDevice(lambda _kernel, calls: calls * 1e-3)
-    assert 7 == measured(measure({"k": doubled}, device, budget_s=0.0)["k"]).sample_count
+    assert 7 <= measured(measure({"k": doubled}, device, budget_s=1e-9)["k"]).sample_count
 
 
 def test_clocks_must_settle_too() -> None:
@@ -221,7 +243,7 @@ def test_clocks_must_settle_too() -> None:
     ramp = FakeDevice(sm_hz=lambda _kernel, calls: min(1.8e9, 1.0e9 + calls * 2e7))
     found = measured(measure({"k": doubled}, ramp)["k"])
     assert (
-        Clocks(1.8e9, 1.8e9, 1.8e9, 1e9, found.clocks.temperature_c, 99.0, ("sw_power_cap",))
+        Clocks(1.8e9, 1.8e9, 1.8e9, 1e9, found.clocks.temperature_c, 99.0, ("software power cap",))
         == found.clocks
     )
 
@@ -240,10 +262,13 @@ def test_a_clock_that_nobody_reads_is_unknown() -> None:
     assert measured(measure({"k": doubled})["k"]).clocks.sm_hz is None
 
 
-def test_late_samples_are_counted_and_said() -> None:
-    """Times that hold host work are kept, with a note."""
-    found = measured(measure({"k": doubled}, FakeDevice(late=10**9))["k"])
-    assert "20 of 20 samples waited for the host: their times hold host work" == found.notes[0]
+def test_a_call_that_waits_for_the_device_is_timed_another_way_and_says_so() -> None:
+    """Its neighbour, which can be queued ahead, keeps the run's own method."""
+    found = measure({"waits": doubled, "queued": doubled}, FakeDevice(unblockable=("waits",)))
+    waits, queued = measured(found["waits"]), measured(found["queued"])
+    assert ("formula_unblocked", "formula") == (waits.method, queued.method)
+    assert "they may hold host time" in waits.notes[0]
+    assert () == queued.notes
 
 
 def test_sets_rotate_so_that_reads_are_cold() -> None:
@@ -281,8 +306,8 @@ def test_in_place_arguments_are_restored_before_a_set_comes_again() -> None:
 @pytest.mark.parametrize(
     ("stage", "words", "broken"),
     [
-        ("check", "128 of 128 elements of 'y' are NaN", nothing),
-        ("check", "64 of 128 elements of 'y' are NaN", half),
+        ("check", "128 of 128 elements of 'y' were not written", nothing),
+        ("check", "64 of 128 elements of 'y' were not written", half),
         ("check", "the reference says", wrong),
         ("launch", "ValueError: no such thing", boom),
         ("launch", "cols must be a multiple of 16", refused),
@@ -303,14 +328,14 @@ def test_a_broken_kernel_costs_its_own_case(stage: str, words: str, broken: Func
 
 def test_a_kernel_that_starts_to_write_to_inputs_while_timed_is_found() -> None:
     """The second check looks again, and mends what it shares with the next kernel."""
-    found = measure({"broken": BreaksAt(38, scribble), "after": doubled})
+    found = measure({"broken": BreaksAt(LAST_CALL, scribble), "after": doubled})
     assert "20" in str(measured(found["after"]).sample_count)
     assert ("check", "it wrote to its input 'x'") == failure(found["broken"])
 
 
 def test_a_kernel_that_was_right_once_and_wrong_later_is_found() -> None:
     """The second check follows the timing."""
-    found = measure({"k": BreaksAt(38, wrong)})
+    found = measure({"k": BreaksAt(LAST_CALL, wrong)})
     stage, message = failure(found["k"])
     assert ("check", True) == (stage, "the reference says" in message)
 
@@ -338,7 +363,7 @@ def test_an_error_that_grows_with_the_timing_is_the_one_reported() -> None:
     def slightly_off(x: Any, y: Any) -> None:
         y[...] = 2 * x + np.float32(4e-6)
 
-    found = measure({"k": BreaksAt(38, slightly_off), "exact": doubled})
+    found = measure({"k": BreaksAt(LAST_CALL, slightly_off), "exact": doubled})
     assert 0.05 < measured(found["k"]).check.error_fraction < 1
     assert 0.0 == measured(found["exact"]).check.error_fraction
 
@@ -386,7 +411,7 @@ def test_a_reference_that_breaks_fails_every_kernel_at_the_check() -> None:
 
 @pytest.mark.parametrize(
     ("stage", "function"),
-    [("launch", lose), ("time", BreaksAt(2, lose)), ("check", BreaksAt(38, lose))],
+    [("launch", lose), ("time", BreaksAt(2, lose)), ("check", BreaksAt(LAST_CALL, lose))],
 )
 def test_a_lost_device_ends_the_group_and_names_the_guilty(stage: str, function: Function) -> None:
     """The worker has to end; whoever started it goes on with a new one."""

@@ -151,7 +151,7 @@ def test_charts_stand_in_their_operators_section() -> None:
     run = synthetic_run()
     text = html.render(run, score(run), charts={"copy": Drawn()})
     page = Page(text)
-    assert 1 == page.tags.count("svg")
+    assert 1 == page.tags.count("svg") - text.count("<svg class=k")
     assert "copy, 6 cases: median 77 % of SOL." in page.text
     assert "1 case not on the roofline (cols < 8)." in page.text
 
@@ -225,3 +225,20 @@ def test_a_page_of_ten_thousand_cases_stays_below_four_megabytes() -> None:
         shape = {**outcome.case.shape, axis: outcome.case.shape[axis] + number}
         many.append(replace(outcome, case=replace(outcome.case, shape=shape)))
     assert len(page_of(synthetic_run(many)).encode()) < 4_000_000
+
+
+def test_a_clock_that_moved_is_a_line_in_its_cell() -> None:
+    """Hidden from readers of text, which has the range; pages of 10,000 cases have no room."""
+    falling = tuple(1.8e9 - 1e8 * place for place in range(8))
+    sample = replace(all_outcomes()[0], sample_hz=falling)  # type: ignore[type-var]
+    text = page_of(synthetic_run([sample]))
+    assert 1 == text.count('<svg class=k viewBox="0 0 46 10" aria-hidden=true><path d="M0 0 7 1')
+    many = [replace(sample, case=replace(sample.case, kernel=str(n))) for n in range(1001)]  # type: ignore[type-var]
+    run = synthetic_run(many)  # type: ignore[arg-type]
+    assert "<svg class=k" not in page_of(run)
+
+
+def test_a_notice_of_the_run_stands_above_the_numbers() -> None:
+    """A timer that fell back is read before any time."""
+    text = page_of(replace(synthetic_run(), notes=("CUPTI is not here",)))
+    assert text.index("CUPTI is not here") < text.index("Median SOL")

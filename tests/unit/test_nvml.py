@@ -9,6 +9,7 @@ from solkit.errors import NoDevice
 from solkit.gpu import DeviceFacts
 from solkit.measure.device.health import Health, health
 from solkit.measure.device.nvml import Nvml, reason_words
+from solkit.measure.device.readings import conditions
 from solkit.measure.visible import Card, Instance, normal_pci_bus_id, visible
 from solkit.model import Clocks
 
@@ -150,7 +151,7 @@ def test_a_card_without_a_uuid_goes_by_its_bus_id() -> None:
     with Nvml(binding=FakeNvml(card), environ={}) as nvml:
         (facts,) = nvml.devices()
         assert "0000:19:00.0" == facts.uuid
-        assert 345e6 == nvml.conditions(facts.uuid).sm_hz
+        assert 345e6 == conditions(nvml, facts.uuid).sm_hz
 
 
 def test_devices_stand_in_pci_order() -> None:
@@ -169,7 +170,7 @@ def test_conditions_are_what_the_card_reads_now() -> None:
         "events": 0x24,
     }
     with Nvml(binding=FakeNvml(card), environ={}) as nvml:
-        found = nvml.conditions(card["uuid"])
+        found = conditions(nvml, card["uuid"])
     assert (
         Clocks(
             sm_hz=1425e6,
@@ -186,7 +187,7 @@ def test_conditions_of_a_silent_card_are_empty() -> None:
     """Nothing supported, nothing invented: every condition is None."""
     card = {"uuid": "GPU-x", "bus": "00000000:01:00.0"}
     with Nvml(binding=FakeNvml(card), environ={}) as nvml:
-        assert Clocks() == nvml.conditions("GPU-x")
+        assert Clocks() == conditions(nvml, "GPU-x")
 
 
 def test_conditions_of_a_mig_instance_are_its_cards() -> None:
@@ -194,7 +195,7 @@ def test_conditions_of_a_mig_instance_are_its_cards() -> None:
     card = H200 | {"mig": [1, 1], "instances": [instance()]}
     with Nvml(binding=FakeNvml(card), environ={}) as nvml:
         for prefix in ("MIG", "GPU"):
-            found = nvml.conditions(f"{prefix}-00000000-0000-4000-8000-00000000000a")
+            found = conditions(nvml, f"{prefix}-00000000-0000-4000-8000-00000000000a")
             assert (345e6, 80.25) == (found.sm_hz, found.power_w)
 
 
@@ -204,13 +205,13 @@ def test_event_reasons_come_from_the_older_call_where_the_newer_is_missing() -> 
         "throttle_reasons": 0x4
     }
     with Nvml(binding=FakeNvml(card), environ={}) as nvml:
-        assert ("software power cap",) == nvml.conditions(card["uuid"]).event_reasons
+        assert ("software power cap",) == conditions(nvml, card["uuid"]).event_reasons
 
 
 def test_an_unknown_uuid_is_no_device() -> None:
     """Asking for a card that is not here names those that are."""
     with Nvml(binding=FakeNvml(H200), environ={}) as nvml, pytest.raises(NoDevice) as caught:
-        nvml.conditions("GPU-nobody")
+        conditions(nvml, "GPU-nobody")
     assert "no card with the UUID 'GPU-nobody' is here" == caught.value.message
     assert H200["uuid"] in caught.value.remedy
 

@@ -1,5 +1,9 @@
+import contextlib
 import os
+import signal
 import stat
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -204,15 +208,47 @@ def test_a_crash_of_the_compiler_is_an_error(folder: Path, monkeypatch: pytest.M
         "os.kill(os.getpid(), 11)\n",
         monkeypatch,
     )
-    with pytest.raises(nvrtc.CompileError, match=r"SIGSEGV.*out of luck"):
+    with pytest.raises(nvrtc.CompileError, match=r"SIGSEGV.*out of luck") as caught:
         compiled(folder)
+    assert "crashed" == caught.value.verdict
+
+
+# Three thousand conditions inside each other keep the compiler busy for seconds.
+LONG = f"__global__ void deep(int* x) {{ {'if (x[1]) ' * 3000} x[0] = 1; }}"
+
+
+def _segfault_own_compiler() -> None:
+    """Send SIGSEGV to the compiler that this process starts, as soon as it is there."""
+    own = str(os.getpid())
+    for _ in range(1000):
+        for place in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                if (place / "stat").read_text().rpartition(") ")[2].split()[1] != own:
+                    continue
+                if b"nvrtc_child" in (place / "cmdline").read_bytes():
+                    os.kill(int(place.name), signal.SIGSEGV)
+                    return
+        time.sleep(0.01)
+
+
+def test_a_compiler_that_segfaults_at_work_fails_its_source_alone(folder: Path) -> None:
+    """NVRTC itself, hit while it compiles; nothing half done is kept, and the next one compiles."""
+    killer = threading.Thread(target=_segfault_own_compiler)
+    killer.start()
+    with pytest.raises(nvrtc.CompileError, match="the compiler was killed by SIGSEGV") as caught:
+        compiled(folder, LONG, entries=("deep",))
+    killer.join()
+    assert ("crashed", True) == (caught.value.verdict, bool(caught.value.remedy))
+    assert [] == list((folder / "cache").glob("*"))
+    assert compiled(folder).cubin
 
 
 def test_a_compiler_that_hangs_is_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the limit the child is ended, and the case fails."""
     child(folder, "import time\ntime.sleep(60)\n", monkeypatch)
-    with pytest.raises(nvrtc.CompileError, match=r"longer than 0\.5 s"):
+    with pytest.raises(nvrtc.CompileError, match=r"longer than 0\.5 s") as caught:
         compiled(folder, timeout_s=0.5)
+    assert "timeout" == caught.value.verdict
 
 
 def test_targets_and_version_are_the_compilers_own() -> None:

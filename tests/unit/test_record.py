@@ -1,7 +1,9 @@
 """run.jsonl: what is written is read again, and what is broken is named."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,39 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     found = record.read(written(tmp_path / "run.jsonl", OUTCOMES[:2], OUTCOMES[2:]))
     assert found.duration_s is not None
     assert replace(RUN, outcomes=OUTCOMES, ended="complete") == replace(found, duration_s=None)
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "why"),
+    [
+        (Ceilings("cupti", (DramCeiling("copy", 1, 1, 0.0),)), "time is not above zero"),
+        (Ceilings("cupti", (DramCeiling("copy", 0, 0, 1e-6),)), "moved no bytes"),
+        (
+            Ceilings("cupti", (), l2=(DramCeiling("read", -1, 9, 1e-6),)),
+            "moved no bytes",
+        ),
+        (
+            Ceilings("cupti", (), (PipeCeiling("fp32", 9, 1e-6, "x", sm_hz=0.0),)),
+            "clock of a ceiling is not above zero",
+        ),
+        (
+            Ceilings("cupti", (), (PipeCeiling("fp32", 9, 1e-6, "x", times_s=(1e-6, -1e-6)),)),
+            "time is not above zero",
+        ),
+        (
+            Ceilings("cupti", (), (PipeCeiling("fp32", -9, 1e-6, "x"),)),
+            "FLOP is no count",
+        ),
+        (Ceilings("cupti", (), floors_s={"cupti": -1e-9}), "floor of a method is below zero"),
+    ],
+)
+def test_a_header_with_impossible_ceilings_is_refused(
+    tmp_path: Path, ceilings: Ceilings, why: str
+) -> None:
+    """A roof made of them would divide by nothing."""
+    path = written(tmp_path / "run.jsonl", run=replace(RUN, ceilings=ceilings))
+    with pytest.raises(BadInput, match=why):
+        record.read(path)
 
 
 def test_the_time_of_a_run_counts_what_came_before_its_file(tmp_path: Path) -> None:
@@ -329,3 +364,51 @@ def test_a_missing_file_and_an_empty_folder_are_bad_input(tmp_path: Path) -> Non
         record.read(tmp_path / "none.jsonl")
     with pytest.raises(BadInput, match="no run was named"):
         record.read([])
+
+
+@contextlib.contextmanager
+def files_of(most_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as a disk that fills up does."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_half_a_line_is_taken_back_when_the_disk_is_full(tmp_path: Path) -> None:
+    """What comes next would follow it: here the end, which still fits."""
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(NoDevice, match="can't be written"), record.Writer(path, RUN) as writer:  # noqa: PT012  # the disk fills up within
+        writer.add(OUTCOMES[:1])
+        with files_of(path.stat().st_size + 200):
+            writer.add(OUTCOMES)
+    found = record.read(path)
+    assert ("interrupted", OUTCOMES[:1]) == (found.ended, found.outcomes)
+    assert RUN.notes == found.notes
+
+
+def test_a_header_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:
+    """The disk is the error then, not a run without a header."""
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(NoDevice, match="can't be written"), files_of(100), record.Writer(path, RUN):
+        pytest.fail("there is no run")
+    assert not path.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
+def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    """Two that finish one run would write into each other's lines."""
+    path = tmp_path / "run.jsonl"
+    with record.Writer(path, RUN) as writer:
+        with (
+            pytest.raises(NoDevice, match="another solkit is writing it"),
+            record.Writer(path, RUN, append=True),
+        ):
+            pytest.fail("both write")
+        writer.add(OUTCOMES)
+    with record.Writer(path, RUN, append=True):
+        pass
+    assert ("complete", 3) == (record.read(path).ended, len(record.read(path).outcomes))

@@ -10,8 +10,16 @@ from small_catalog import CARD
 from solkit.bound import bound, measured_roof, spec_roof
 from solkit.gpu import DeviceFacts, Gpu
 from solkit.judge.regime import Regime, regime
-from solkit.judge.score import CEILING_ERROR_FRACTION, Judged, Scored, score, valid
+from solkit.judge.score import (
+    CEILING_ERROR_FRACTION,
+    HOT_REASON,
+    Judged,
+    Scored,
+    score,
+    valid,
+)
 from solkit.model import (
+    CacheMode,
     Case,
     Ceilings,
     Check,
@@ -49,9 +57,10 @@ def measured(  # a case is measured in many ways
     unfused: tuple[Step, ...] = (),
     clocks: Clocks = Clocks(),  # noqa: B008  # frozen, and nothing is known
     cache: str = "cold",
+    cache_mode: CacheMode = "cold",
 ) -> Measured:
     return Measured(
-        case=Case("scale", kernel, {"rows": rows}, "bf16"),
+        case=Case("scale", kernel, {"rows": rows}, "bf16", cache_mode=cache_mode),
         work=work,
         unfused=unfused,
         bound=bound(work, spec_roof(CARD)),
@@ -208,6 +217,75 @@ def test_faster_than_the_pins_is_invalid_when_cold() -> None:
     assert "1.04 x the pin rate" in scored(measured(1.9e-3)).invalid_reason
     assert "measured" == scored(measured(1.99e-3)).status
     assert "measured" == scored(measured(1.0e-3, cache="warm")).status
+
+
+@pytest.mark.parametrize("cache", ["cold", "clean", "zeroed"])
+def test_every_state_in_which_reads_come_from_dram_has_the_pin_rate_as_its_limit(
+    cache: str,
+) -> None:
+    """However the L2 was emptied; where it wasn't, or nobody knows, a fast time is possible."""
+    assert "invalid" == scored(measured(1.9e-3, cache=cache)).status
+    assert ["measured", "measured"] == [
+        scored(measured(1.9e-3, cache=other)).status for other in ("hot", "unknown")
+    ]
+
+
+def test_a_hot_case_has_no_score_against_dram() -> None:
+    """Its data may come from the L2: under every roof, with the ratio seen kept beside."""
+    found = scored(measured(1.0e-3, cache="hot", cache_mode="hot", clocks=Clocks(sm_hz=1.8e9)))
+    assert (None, None, None) == (found.sol_score, found.sol_clock, found.sol_measured)
+    assert HOT_REASON == found.no_score_reason
+    assert pytest.approx(2.0) == found.raw_fraction
+    assert (False, False) == (found.above_published, found.above_measured)
+    assert "measured" == found.status
+
+
+def test_a_hot_case_bound_by_a_pipe_keeps_its_score() -> None:
+    """The L2 feeds no tensor core faster than it can go."""
+    found = scored(measured(2e-3, PRODUCT, cache="hot", cache_mode="hot"))
+    assert (pytest.approx(0.5), "") == (found.sol_score, found.no_score_reason)
+
+
+def test_a_case_that_should_be_hot_has_no_score_when_that_is_not_proved() -> None:
+    """Unknown on top of hot: still nothing says that its data came from DRAM."""
+    found = scored(measured(4e-3, cache="unknown", cache_mode="hot"))
+    assert (None, HOT_REASON) == (found.sol_score, found.no_score_reason)
+
+
+def test_hot_cases_count_in_no_median() -> None:
+    """They answer another question than the cold ones of their run."""
+    cold, hot = measured(4e-3), measured(4e-3, PRODUCT, cache="hot", cache_mode="hot")
+    found = judged(cold, hot)
+    assert [found[0]] == valid(found)
+
+
+@pytest.mark.parametrize(
+    ("note", "cache"),
+    [
+        ("", "cold"),
+        ("the cache state isn't proved: data may come from the L2", "unknown"),
+        ("writes up to the size of the L2 may stay there when the time ends", "clean"),
+        ("overcharged: the flush's own writes leave the L2 inside the time", "zeroed"),
+    ],
+)
+def test_a_score_says_what_its_cache_state_means(note: str, cache: str) -> None:
+    """Scored all the same; only the proved default needs no word."""
+    found = scored(measured(4e-3, cache=cache))
+    assert (pytest.approx(0.5), note) == (found.sol_score, found.cache_note)
+
+
+def test_a_gap_score_needs_a_baseline_in_the_same_cache_mode() -> None:
+    """A hot baseline is no measure of a cold kernel, and a hot kernel has no gap to DRAM."""
+    hot = {"cache": "hot", "cache_mode": "hot"}
+    found = judged(
+        measured(4e-3),
+        measured(3e-3, kernel="torch", **hot),  # type: ignore[arg-type]
+        measured(4e-3, **hot),  # type: ignore[arg-type]
+        baseline="torch",
+    )
+    reasons = [item.gap_reason for item in found if isinstance(item, Scored)]
+    assert "the baseline 'torch' was not measured here" == reasons[0]
+    assert HOT_REASON == reasons[2]
 
 
 def test_writes_that_fit_into_l2_are_not_certain_to_move() -> None:

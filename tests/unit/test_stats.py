@@ -1,12 +1,24 @@
 """Medians with their intervals: read off the samples, whatever their order, none dropped."""
 
-from math import comb
+from collections.abc import Callable
+from math import comb, log
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solkit.stats import EXACT_COUNT, Spread, low_rank, median, quantile, spread, thin
+from solkit.model import SlowMode
+from solkit.stats import (
+    EXACT_COUNT,
+    Spread,
+    low_rank,
+    median,
+    quantile,
+    slow_mode,
+    spread,
+    thin,
+)
 
 times = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
 
@@ -101,3 +113,83 @@ def test_thinning_keeps_order_and_count(samples: list[int], most: int) -> None:
 def test_thinning_is_even() -> None:
     """Every second of ten."""
     assert (0, 2, 4, 6, 8) == thin(range(10), 5)
+
+
+def test_a_fifth_of_slower_samples_is_a_slow_mode() -> None:
+    """80 at 1.0 and 20 at 1.6: a filter of outliers would drop all 20."""
+    assert SlowMode(1.6, 0.2) == slow_mode([1.0] * 80 + [1.6] * 20, tick_s=0.0)
+
+
+def test_most_samples_may_be_slow() -> None:
+    """The second group is the slower one, not the smaller one."""
+    assert SlowMode(1.6, 0.8) == slow_mode([1.0] * 20 + [1.6] * 80, tick_s=0.0)
+
+
+@given(
+    fast=st.lists(st.floats(0.99, 1.01), min_size=20, max_size=200),
+    slow=st.lists(st.floats(1.55, 1.65), min_size=11, max_size=50),
+    random=st.randoms(use_true_random=False),
+)
+def test_two_groups_far_apart_are_told_apart_in_any_order(
+    fast: list[float], slow: list[float], random: object
+) -> None:
+    """Every sample of the slower group counts for it, whatever the spread inside each."""
+    both = [*fast, *slow]
+    random.shuffle(both)  # type: ignore[attr-defined]  # hypothesis has no type for it
+    assert SlowMode(median(slow), len(slow) / len(both)) == slow_mode(both, tick_s=0.0)
+
+
+@given(outlier=st.floats(2.0, 1e6))
+def test_an_outlier_hides_no_slow_mode(outlier: float) -> None:
+    """However far out it lies, the cut stays where the groups are."""
+    found = slow_mode([1.0] * 80 + [1.6] * 19 + [outlier], tick_s=0.0)
+    assert SlowMode(1.6, 0.2) == found
+
+
+@given(factor=st.sampled_from([2.0**-30, 0.25, 1024.0]))
+def test_a_slow_mode_scales_with_its_samples(factor: float) -> None:
+    """Microseconds or seconds: only the clock's tick is absolute."""
+    scaled = [factor * sample for sample in [1.0] * 80 + [1.6] * 20]
+    assert SlowMode(1.6 * factor, 0.2) == slow_mode(scaled, tick_s=0.0)
+
+
+def test_few_slow_samples_are_outliers() -> None:
+    """Less than 5 %, or less than four: 4 of 100 and 3 of 24."""
+    assert None is slow_mode([1.0] * 96 + [1.6] * 4, tick_s=0.0)
+    assert None is slow_mode([1.0] * 21 + [1.6] * 3, tick_s=0.0)
+    assert SlowMode(1.6, 0.05) == slow_mode([1.0] * 95 + [1.6] * 5, tick_s=0.0)
+
+
+def test_a_group_within_three_ticks_or_three_percent_is_none() -> None:
+    """The 32 ns grid splits every short kernel's samples, and no one minds 2 %."""
+    assert None is slow_mode([1.024e-6] * 60 + [1.12e-6] * 40, tick_s=32e-9)
+    assert SlowMode(1.152e-6, 0.4) == slow_mode([1.024e-6] * 60 + [1.152e-6] * 40, tick_s=32e-9)
+    assert None is slow_mode([1.0] * 60 + [1.029] * 40, tick_s=0.0)
+    assert SlowMode(1.031, 0.4) == slow_mode([1.0] * 60 + [1.031] * 40, tick_s=0.0)
+
+
+@pytest.mark.parametrize("count", [20, 100, 1000])
+@pytest.mark.parametrize(
+    "place", [lambda p: p, lambda p: -log(1 - p), lambda p: 1 / (1 - p), NormalDist().inv_cdf]
+)
+def test_a_smooth_spread_has_one_mode(place: Callable[[float], float], count: int) -> None:
+    """Even, exponential, heavy-tailed and normal spreads: all wide, none in two groups."""
+    smooth = [10 + 0.5 * place((index + 0.5) / count) for index in range(count)]
+    assert None is slow_mode(smooth, tick_s=0.0)
+
+
+@given(samples=st.lists(st.floats(1e-9, 1e3), max_size=19))
+def test_too_few_samples_have_no_modes(samples: list[float]) -> None:
+    """Below 20 a smooth spread looks cut in two in one case of twenty."""
+    assert None is slow_mode(samples, tick_s=0.0)
+
+
+@given(samples=st.lists(st.floats(1e-9, 1e3), min_size=20, max_size=100))
+def test_a_slow_mode_is_slower_than_the_rest(samples: list[float]) -> None:
+    """It holds 5 % of the samples at least, and its median lies 3 % above that of the others."""
+    found = slow_mode(samples, tick_s=0.0)
+    if found is not None:
+        count = round(found.share_fraction * len(samples))
+        assert 0.05 * len(samples) <= count <= 0.95 * len(samples)
+        assert found.median_s == median(sorted(samples)[-count:])
+        assert found.median_s > 1.03 * median(sorted(samples)[:-count])

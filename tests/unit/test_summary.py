@@ -113,3 +113,40 @@ def test_a_compilers_log_keeps_its_lines() -> None:
     told = summary(runs.a_run((), gpu=runs.card()), found, "spec")
     assert "\n  mine.cu(3): error: 'j' is undefined\n      y[i] = x[j];\n               ^\n" in told
     assert "more lines: see the report" in told
+
+
+def test_what_makes_times_doubtful_is_said_at_the_end_of_the_run() -> None:
+    """On the row in a word, and below with the count of cases."""
+    found = runs.measured(CASE, 0.8, gpu=runs.card())
+    run = runs.a_run(
+        (replace(found, other_process_count=1, throttled_count=3, cache="unknown"),),
+        gpu=runs.card(),
+    )
+    told = summary(run, score(run), "spec")
+    assert "memory, cache unknown, not alone, throttled" in told
+    assert "\nmind: 1 case shared the device with other processes" in told
+    assert "\nmind: 1 case with samples at a lowered clock" in told
+    assert "mind:" not in summary(runs.a_run((found,), gpu=runs.card()), [one(0.8)], "spec")
+
+
+def test_hot_cases_are_counted_apart_and_are_no_failure() -> None:
+    """They were measured, and have no score to be below a floor."""
+    hot = replace(CASE, cache_mode="hot")
+    found = judged(replace(runs.measured(hot, 3.0, gpu=runs.card()), cache="hot"))
+    assert "1 hot on NVIDIA H200" in counts(runs.a_run((), gpu=runs.card()), found)
+    assert verdict(found, roof="spec", fail_under=None) is None
+    assert isinstance(verdict(found, roof="spec", fail_under=0.5), GateSaysNo)
+
+
+def test_a_cache_mode_other_than_cold_stands_with_the_shape() -> None:
+    """The same shape in two modes is two rows."""
+    case = replace(CASE, cache_mode="zeroed")
+    run = runs.a_run((runs.measured(case, 0.5, gpu=runs.card()),), gpu=runs.card())
+    assert "268435456 zeroed" in summary(run, score(run), "spec")
+
+
+def test_a_failure_is_named_by_its_verdict() -> None:
+    """Beside the stage, in words."""
+    failed = Failed(CASE, "check", "3 differ", verdict="non_finite")
+    told = summary(runs.a_run((), gpu=runs.card()), judged(failed), "spec")
+    assert f"failed at check (NaN or infinite values): {CASE}" in told

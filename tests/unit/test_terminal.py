@@ -1,6 +1,7 @@
 """The roofline in a terminal: as wide as it may be, with every roof and a mark for each point."""
 
 import re
+from dataclasses import replace
 
 import charted_runs as runs
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from solkit.errors import BadInput
 from solkit.judge.score import score
+from solkit.model import Case
 from solkit.report import terminal
 
 ANSI = re.compile(r"\x1b\[[\d;]*m")
@@ -102,3 +104,15 @@ def test_nothing_to_draw_is_said() -> None:
     """An empty picture helps nobody."""
     with pytest.raises(BadInput, match="no card, no run"):
         terminal.draw(color=False)
+
+
+def test_a_hot_case_has_no_mark() -> None:
+    """Its data need not come from DRAM, so the slope is no roof of it."""
+    found = runs.measured(
+        Case("softmax", "x", {"rows": 4096, "cols": 4096}, "bf16"), 0.8, gpu=runs.card()
+    )
+    hot = replace(found, case=replace(found.case, cache_mode="hot"), cache="hot")
+    for outcome, marked in ((found, True), (hot, False)):
+        run = runs.a_run((outcome,), gpu=runs.card())
+        text = terminal.draw(run=run, judged=score(run), color=False)
+        assert marked == any("A" in line for line in plot(text))

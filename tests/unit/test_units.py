@@ -107,3 +107,11 @@ def test_rates_counts_and_the_rest() -> None:
     assert "700 W" == units.power(700.0)
     assert "87.3 %" == units.percent(0.873)
     assert "10,485,760" == units.count(10_485_760)
+
+
+def test_energy_per_call_and_work_per_joule() -> None:
+    """A short kernel takes millijoules; what it does for one goes in powers of ten."""
+    written = [units.energy(value) for value in (31.25, 0.0842, 4.2e-6, 0.9999)]
+    assert ["31.2 J", "84.2 mJ", "4.20 µJ", "1.00 J"] == written
+    assert "1.30 TFLOP/J" == units.flop_per_joule(1.3e12)
+    assert "9.10 GB/J" == units.bytes_per_joule(9.1e9)

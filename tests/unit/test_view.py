@@ -5,11 +5,21 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import GPU, measured, synthetic_run
+from synthetic import CEILINGS, GPU, hot_outcomes, measured, synthetic_run
 
 from solkit.judge.score import score
-from solkit.model import Case, Clocks, Failed, Measured, Run, Skipped, Work
-from solkit.report.facts import Fact
+from solkit.model import (
+    Case,
+    Clocks,
+    DramCeiling,
+    Failed,
+    Measured,
+    PipeCeiling,
+    Run,
+    Skipped,
+    Work,
+)
+from solkit.report.fact import Fact
 from solkit.report.view import View, view
 
 SMALL = Case("copy", "solkit", {"elements": 1 << 20}, "bf16")
@@ -281,3 +291,167 @@ def test_the_bars_of_the_distribution_hold_every_case(fractions: list[float]) ->
     ]
     counts = [int(bin_.count or 0) for bin_ in seen(synthetic_run(outcomes)).bins]
     assert len(fractions) == sum(counts)
+
+
+def fact(shown: View, label: str) -> Fact:
+    """Return the condition or method of that name."""
+    return next(fact for group in shown.facts for fact in group.facts if fact.label == label)
+
+
+def test_a_timer_that_fell_back_is_said_before_any_number() -> None:
+    """What the run itself notes is a notice of its own, above tiles and caveats."""
+    run = replace(synthetic_run(), notes=("CUPTI is not here: event pairs",))
+    assert ("CUPTI is not here: event pairs",) == seen(run).notices
+    assert "CUPTI is not here: event pairs" not in seen(run).caveats
+
+
+def test_what_decides_a_comparison_stands_on_the_first_line() -> None:
+    """Method, cache state and way to settle beside card, clock and driver."""
+    run = replace(synthetic_run(), settle="sustained")
+    assert " · driver 600.12 · cupti · cold cache · sustained · 2026-" in seen(run).conditions
+
+
+def test_a_run_without_clocks_of_samples_names_no_way_to_settle() -> None:
+    """Older files and a CPU settled in no named way, and throttled samples were not counted."""
+    outcome = replace(streamed(LARGE, fraction=0.5), sample_hz=(), method="event_delayed")
+    run = synthetic_run([outcome])
+    shown = seen(replace(run, method="event_delayed"))
+    assert "burst" not in shown.conditions
+    labels = {fact.label for group in shown.facts for fact in group.facts}
+    assert set() == {"Settle", "Throttled samples"} & labels
+    assert "event pairs behind a delay kernel" in fact(shown, "Timing").aside
+
+
+def test_the_method_says_what_it_is_and_what_its_floor_is() -> None:
+    """And names the cases whose call had to be timed otherwise."""
+    shown = seen(synthetic_run())
+    assert (
+        "cupti",
+        "the GPU's own start and end of each kernel; the floor is what any kernel costs",
+    ) == (
+        fact(shown, "Timing").value,
+        fact(shown, "Timing").aside,
+    )
+    assert "event_unblocked" == fact(shown, "In 1 case").value
+    assert "host time may be in it" in fact(shown, "In 1 case").aside
+    assert "2.10 µs" == fact(shown, "Empty-kernel floor").value
+    assert "cold 17.1 µs, hot 9.80 µs" == fact(shown, "Cache proof").value
+    assert "normal (0, 1)" == fact(shown, "Inputs").value
+
+
+def test_precision_is_shown_as_asked_for_and_as_reached() -> None:
+    """The noise that remains is in the report, and what ended the sampling."""
+    outcome = streamed(LARGE, fraction=0.5)
+    times = tuple(1e-3 * (1 + 0.001 * (place - 5)) for place in range(11))
+    run = synthetic_run([replace(outcome, times_s=times)])
+    shown = seen(replace(run, precision_fraction=0.01))
+    assert (
+        "asked ±1 %, reached ±0.40 % at the median, ±0.40 % at worst"
+        == fact(shown, "Precision").value
+    )
+    assert outcome.ended == fact(shown, "Sampling ended by").value
+
+
+def test_clocks_of_samples_and_throttled_ones_are_conditions() -> None:
+    """Extremes of single samples, and how many the driver held down, over how many cases."""
+    outcomes = [
+        replace(
+            streamed(case, fraction=0.5),
+            clocks=Clocks(1.5e9, 1.3e9, 1.6e9, event_reasons=("sw_power_cap",), driver_sm_hz=1.2e9),
+            throttled_count=4,
+        )
+        for case in (SMALL, LARGE)
+    ]
+    shown = seen(synthetic_run(outcomes))
+    assert "1300\u20131600 MHz" == fact(shown, "Clock of samples").value
+    assert "1200 MHz" == fact(shown, "Clock told").value
+    assert ("8", "in 2 cases, kept and marked") == fact(shown, "Throttled samples")[1:]
+    assert "! 2 throttled" in [alert.text for alert in shown.alerts]
+
+
+def test_other_processes_on_the_device_are_on_the_first_screen_and_on_the_row() -> None:
+    """A caveat with the count of cases, a chip, a mark on the time, and the number of strangers."""
+    outcome = replace(streamed(LARGE, fraction=0.5), other_process_count=2)
+    shown = seen(synthetic_run([outcome]))
+    assert "! 1 not alone on the device" in [alert.text for alert in shown.alerts]
+    assert (
+        "1 case shared the device with other processes: their times may be too long."
+        in shown.caveats
+    )
+    assert cell(shown, "Time")[1].endswith(" !")
+    assert "2 other processes on the device" == cell(shown, "Remarks")[0]
+
+
+def test_an_unproved_cache_state_is_marked_with_its_reason() -> None:
+    """The score counts, and the reader knows what it may hold."""
+    outcome = replace(streamed(LARGE, fraction=0.5), cache="unknown", notes=("1 set fits",))
+    shown = seen(synthetic_run([outcome]))
+    assert "50.0 %" == cell(shown, "SOL")[0]
+    assert "cache not proved cold: 1 set fits" == cell(shown, "Remarks")[0]
+    assert "1 case: the cache state isn't proved: data may come from the L2." in shown.caveats
+
+
+def test_a_hot_case_is_shown_without_a_score_and_counts_in_no_median() -> None:
+    """Its ratio to DRAM stands beside the dash; tiles, bars and rankings are of the cold ones."""
+    shown = seen(synthetic_run(hot_outcomes()))
+    assert "2 of 4 cases measured, 2 more hot (in no median), none invalid, failed or skipped." == (
+        shown.summary
+    )
+    assert ("—", "hot: 153.0 % of DRAM") == cell(shown, "SOL", 1)
+    assert "elements=4194304 cache=hot" == cell(shown, "Shape", 1)[0]
+    assert "90.0 %" == shown.tiles[0].value
+    assert ["r2", "r0"] == [item.case.anchor for item in shown.costly]
+    assert shown.operators[0].sentence.startswith("2 of 4 cases measured, 2 hot; median SOL 90.0 %")
+    assert any(caveat.startswith("2 cases without a score. Hot:") for caveat in shown.caveats)
+
+
+def test_a_run_of_hot_cases_alone_has_no_score() -> None:
+    """It was measured, and DRAM is no bound for any of it."""
+    hot = [item for item in hot_outcomes() if item.case.cache_mode == "hot"]
+    assert "Every case that was measured is hot, so there is no score." == (
+        seen(synthetic_run(hot)).verdict
+    )
+
+
+def test_a_failure_says_in_words_how_it_failed() -> None:
+    """In its title and on its row, instead of the stage alone."""
+    shown = seen(synthetic_run([Failed(SMALL, "check", "3 differ", verdict="wrong_values")]))
+    assert "✕ Failed at check: wrong values" == shown.failures[0].title
+    assert ("✕ failed", "wrong values") == cell(shown, "SOL")
+
+
+def test_the_energy_of_a_call_stands_with_what_a_joule_does() -> None:
+    """Bytes where memory is the limit, exact operations where a pipe is; a column only if asked."""
+    product = Work(10**6, 10**6, {"bf16_tensor": 614_400_000_000})
+    outcomes = [
+        replace(streamed(LARGE, fraction=0.5), energy_j=0.1),
+        replace(measured(SMALL, product, time_s=2e-3), energy_j=0.5),
+    ]
+    shown = seen(synthetic_run(outcomes))
+    assert ("100 mJ", "10.7 GB/J") == cell(shown, "Energy", 0)
+    assert ("500 mJ", "1.23 TFLOP/J") == cell(shown, "Energy", 1)
+    without = seen(synthetic_run([streamed(LARGE, fraction=0.5)]))
+    assert "Energy" not in {column.name for column in without.columns}
+
+
+def test_ceilings_name_the_chips_state_the_l2_and_the_floors() -> None:
+    """Burst and sustained are two numbers; when and how they were measured is said."""
+    ceilings = replace(
+        CEILINGS,
+        method="cupti, cold",
+        l2=(DramCeiling("read", 2**24, 0, 2e-6),),
+        pipes=(
+            PipeCeiling("bf16_tensor", 10**12, 1.25e-3, "8192^3", "burst", 1.9e9),
+            PipeCeiling("bf16_tensor", 10**12, 2e-3, "8192^3", "sustained", 1.5e9),
+        ),
+        floors_s={"cupti": 6.4e-7},
+        created="2026-01-31T11:00:00Z",
+        driver="600.12",
+    )
+    shown = seen(replace(synthetic_run([]), ceilings=ceilings))
+    best = {each.name: (each.best, each.detail) for each in shown.ceilings}
+    assert ("800 TFLOP/s", "8192^3, at 1900 MHz") == best["bf16_tensor, burst"]
+    assert ("500 TFLOP/s", "8192^3, at 1500 MHz") == best["bf16_tensor, sustained"]
+    assert "8.39 TB/s" == best["L2, read"][0]
+    assert "640 ns" == best["Empty kernel, cupti"][0]
+    assert "cupti, cold · 2026-01-31T11:00:00Z · driver 600.12" == shown.ceilings_when

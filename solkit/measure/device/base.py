@@ -3,36 +3,59 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Array, Operator
-from solkit.model import Case, Clocks, Compiled
+from solkit.errors import SolkitError
+from solkit.model import CacheMode, Case, Clocks, Compiled, Verdict
 
 Buffers = Mapping[str, Array]
-Call = Callable[[], None]
+# What a Python kernel returns, where it does not write its outputs in place; else None.
+Call = Callable[[], object]
+Timer = Literal["auto", "cupti", "event_blocked", "event_unblocked", "graph"]
+TIMERS: tuple[Timer, ...] = get_args(Timer)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One timed call: its time, and the SM clock held around it where the device can tell.
 
-    `late`: the host was slower than the delay that hides it, so the time holds host work.
+    busy_s: where the call ran several kernels, the time in which at least one of them ran.
     """
 
     time_s: float
     sm_hz: float | None = None
-    late: bool = False
+    busy_s: float | None = None
+
+
+def _written_in_place(result: object, buffers: Buffers) -> None:
+    """Take nothing over: the call wrote its outputs itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A kernel made ready for one case: bind(buffers) gives the call that the timing repeats."""
+    """A kernel made ready for one case: bind(buffers) gives the call that the timing repeats.
+
+    adopt(result, buffers) takes what a checked call returned for its outputs: it copies them into
+    the buffers, or raises a CheckFailed where they are not what is declared.
+    """
 
     bind: Callable[[Buffers], Call]
     compiled: tuple[Compiled, ...] = ()
     launch_count: int = 1
     notes: tuple[str, ...] = ()
+    adopt: Callable[[object, Buffers], None] = _written_in_place
+
+
+class Unblockable(SolkitError):
+    """A call waited for the device, so it can't be queued behind a blocked stream."""
+
+
+class NothingRan(SolkitError):
+    """A call that should be timed gave the device nothing to do."""
+
+    verdict: ClassVar[Verdict] = "no_kernel"
 
 
 class DeviceLost(Exception):  # the device is lost; the message is the driver's
@@ -51,8 +74,28 @@ class Device(Protocol):
         """How times are taken."""
 
     @property
-    def cache(self) -> str:
-        """The cache state that calls are timed in."""
+    def unblocked_method(self) -> str:
+        """How they are taken of calls that wait for the device themselves."""
+
+    @property
+    def most_calls(self) -> int:
+        """The most calls that one `time` takes."""
+
+    @property
+    def whole_rotation(self) -> bool:
+        """Whether a batch is repeated as a whole (a graph), so that it has to go over all sets."""
+
+    @property
+    def lead_count(self) -> int:
+        """Calls at the head of a batch that are no samples: the caches hold others' lines then."""
+
+    @property
+    def max_clock_hz(self) -> float | None:
+        """The highest SM clock; None where there is none to tell."""
+
+    @property
+    def power_limit_w(self) -> float | None:
+        """The power limit in force; None where unknown."""
 
     @property
     def cache_bytes(self) -> int:
@@ -84,7 +127,7 @@ class Device(Protocol):
         """Return `set_count` copies of an argument as stored: random inputs, poisoned outputs."""
 
     def poison(self, array: Array) -> None:
-        """Fill an output with NaN."""
+        """Set every bit of an output: a NaN that no arithmetic makes."""
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy an array on the device."""
@@ -93,19 +136,57 @@ class Device(Protocol):
         """Return the float64 entries at the product of `index` (indices or None, per axis)."""
 
     def unwritten_count(self, array: Array, dtype: str) -> int:
-        """Return how many entries are NaN."""
+        """Return how many entries still hold the poison."""
+
+    def non_finite_count(self, array: Array, dtype: str) -> int:
+        """Return how many entries are NaN (the poison among them) or infinite."""
+
+    def first_non_finite(self, array: Array, dtype: str) -> int:
+        """Return the place of the first such entry in memory order, 0 where there is none."""
+
+    def checksum(self, array: Array) -> int:
+        """Return a number that differs where any bit or the order of the entries does."""
 
     def synchronize(self) -> None:
         """Wait for the device; raise DeviceLost when it can't go on."""
 
-    def time(self, calls: Sequence[Call]) -> list[Sample]:
-        """Return one sample of each call, in order."""
+    def time(
+        self,
+        calls: Sequence[Call],
+        *,
+        mode: CacheMode = "cold",
+        blocked: bool = True,
+        ahead_s: float = 0.0,
+    ) -> list[Sample]:
+        """Return samples of the calls, in order: one each, or for a graph fewer (means of many).
+
+        mode: `clean` and `zeroed` flush the L2 before each call; the others leave that to the
+        caller's choice of buffers. blocked: queue everything before the device may run it; a call
+        that waits for the device then raises Unblockable. ahead_s: keep the device at work with
+        the same calls for so long, and queue the batch right behind them, not blocked. NothingRan
+        where a call ran nothing.
+        """
+
+    def stray_work(self, call: Call, outputs: Sequence[tuple[Array, str]]) -> str:
+        """Say what of a call's work escapes its stream, or nothing.
+
+        outputs: the arrays it writes, poisoned, each with its dtype.
+        """
 
     def floor_s(self) -> float:
         """Return what this method reads on an empty call."""
 
+    def floors_s(self) -> dict[str, float]:
+        """Return what each method that works here reads on an empty call."""
+
     def conditions(self) -> Clocks:
         """Return clocks, power, temperature and event reasons as they are now."""
+
+    def energy_per_call_j(self, calls: Sequence[Call]) -> float | None:
+        """Return the energy of a call over at least a second of steady work; None: not counted."""
+
+    def other_process_count(self) -> int:
+        """Return how many other processes have work or memory on the device."""
 
     def release(self) -> None:
         """Give unused memory back."""

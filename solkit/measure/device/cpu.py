@@ -4,6 +4,7 @@ import functools
 import math
 import os
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ import numpy as np
 
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Array, Normal, Operator
-from solkit.measure.device.base import Buffers, Call, Program, Sample
+from solkit.errors import NoDevice
+from solkit.measure.device.base import Buffers, Call, Program, Sample, Timer
 from solkit.measure.probe import cpu_facts
-from solkit.model import Case, Clocks
+from solkit.measure.returned import CPU_KIND, claimed, on_device, same_form
+from solkit.model import CacheMode, Case, Clocks
 from solkit.stats import median
 
 _NUMPY = {"fp64": np.float64, "fp32": np.float32}
 _FLOOR_COUNT = 1001
+_LINE_BYTES = 4096
 LEAST_CACHE_BYTES = 2**27
 
 
@@ -26,14 +30,24 @@ class CpuDevice:
     """NumPy on this host. Cold means rotation over buffer sets of twice the last-level cache."""
 
     kind = "cpu"
-    method = "perf_counter"
-    cache = "cold"
+    method = unblocked_method = "perf_counter"
+    most_calls = 1_000_000
+    lead_count = 0
+    whole_rotation = False
+    max_clock_hz: float | None = None
+    power_limit_w: float | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, timer: Timer = "auto") -> None:
+        if timer != "auto":
+            raise NoDevice(
+                f"the timer {timer} needs a CUDA device; a CPU has perf_counter alone",
+                remedy="leave --timer out, or take --device cuda",
+            )
         facts = cpu_facts()
         # Twice this is what calls rotate over, and ceilings too. A cache that does not evict the
         # oldest line first keeps some of a rotation only twice its size (copies read 10 % faster).
         self._cache_bytes = max(facts.l2_bytes or 0, LEAST_CACHE_BYTES)
+        self._flushed: Array | None = None
         self._tick_s = max(time.get_clock_info("perf_counter").resolution, 1e-9)
 
     @property
@@ -78,7 +92,7 @@ class CpuDevice:
                 function, **{name: arrays[name] for name in names}, **_taken(operator, case)
             )
 
-        return Program(bind)
+        return Program(bind, adopt=functools.partial(_adopt, operator, case))
 
     def compile_ahead(
         self, pairs: Sequence[tuple[Kernel, Case]], include: Path, done: Callable[[int], None]
@@ -86,11 +100,11 @@ class CpuDevice:
         """Nothing to compile."""
 
     def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> Sequence[Array]:
-        """Return `set_count` copies in one arena: the same random values in each, outputs NaN."""
+        """Return `set_count` copies in one arena: inputs random and all alike, outputs poisoned."""
         shape = arg.stored_shape(case)
         arena = np.empty((set_count, *shape), dtype=_NUMPY[arg.dtype_of(case)])
         if arg.role == "out":
-            arena.fill(np.nan)
+            self.poison(arena)
         else:
             arena[0] = _random(arg, case, seed, arena.dtype)
             arena[1:] = arena[0]
@@ -98,8 +112,8 @@ class CpuDevice:
         return [arena[number, ...] for number in range(set_count)]
 
     def poison(self, array: Array) -> None:
-        """Fill an output with NaN."""
-        array.fill(np.nan)
+        """Set every bit of an output: a NaN that NumPy does not make."""
+        _bits(array).fill(_ones(array))
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy an array."""
@@ -113,23 +127,87 @@ class CpuDevice:
         return array.astype(np.float64)
 
     def unwritten_count(self, array: Array, dtype: str) -> int:  # noqa: ARG002  # the protocol's
-        """Return how many entries are NaN."""
-        return int(np.isnan(array).sum())
+        """Return how many entries still hold the poison."""
+        return int(np.count_nonzero(_bits(array) == _ones(array)))
+
+    def non_finite_count(self, array: Array, dtype: str) -> int:  # noqa: ARG002  # the protocol's
+        """Return how many entries are NaN (the poison among them) or infinite."""
+        return int(array.size - np.count_nonzero(np.isfinite(array)))
+
+    def first_non_finite(self, array: Array, dtype: str) -> int:  # noqa: ARG002  # the protocol's
+        """Return the place of the first such entry in memory order, 0 where there is none."""
+        return int(np.isfinite(array).reshape(-1).argmin())
+
+    def checksum(self, array: Array) -> int:
+        """Return a CRC over the sums of 4 KiB lines and those of their columns.
+
+        It sees any one entry change and entries change places, at 13 GB/s where a CRC over all
+        bytes does 4.
+        """
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        even = flat.size // _LINE_BYTES * _LINE_BYTES
+        lines = flat[:even].view(np.uint64).reshape(-1, _LINE_BYTES // 8)
+        seen = zlib.crc32(flat[even:].data)
+        for axis in (0, 1):
+            seen = zlib.crc32(lines.sum(axis=axis).data, seen)
+        return seen
 
     def synchronize(self) -> None:
         """Nothing to wait for: NumPy returns when it is done."""
 
-    def time(self, calls: Sequence[Call]) -> list[Sample]:
+    def time(
+        self,
+        calls: Sequence[Call],
+        *,
+        mode: CacheMode = "cold",
+        blocked: bool = True,  # noqa: ARG002  # a CPU queues nothing
+        ahead_s: float = 0.0,
+    ) -> list[Sample]:
         """Return one sample of each call."""
-        return [Sample(_elapsed_s(call)) for call in calls]
+        samples = []
+        started_s = time.monotonic()
+        while time.monotonic() - started_s < ahead_s:
+            for call in calls:
+                call()
+        for call in calls:
+            if mode in ("clean", "zeroed"):
+                self._flush(mode)
+            samples.append(Sample(_elapsed_s(call)))
+        return samples
+
+    def _flush(self, mode: CacheMode) -> None:
+        """Read or zero twice the last-level cache."""
+        if self._flushed is None:
+            # Ones: memory that nobody wrote is a single page of zeros, and stays in the cache.
+            self._flushed = np.ones(2 * self._cache_bytes // 8)
+        if mode == "zeroed":
+            self._flushed.fill(0.0)
+        else:
+            self._flushed.sum()
+
+    def stray_work(self, call: Call, outputs: Sequence[tuple[Array, str]]) -> str:  # noqa: ARG002  # the protocol's
+        """Return nothing: a call is over when it returns."""
+        return ""
 
     def floor_s(self) -> float:
         """Return what an empty call reads."""
         return median([_elapsed_s(_nothing) for _ in range(_FLOOR_COUNT)])
 
+    def floors_s(self) -> dict[str, float]:
+        """Return the floor of the one method there is."""
+        return {self.method: self.floor_s()}
+
     def conditions(self) -> Clocks:
         """Return nothing known: a host's clock changes per core and per moment."""
         return Clocks()
+
+    def energy_per_call_j(self, calls: Sequence[Call]) -> float | None:  # noqa: ARG002  # the protocol's
+        """Return None: a host's counters are not for everyone to read."""
+        return None
+
+    def other_process_count(self) -> int:
+        """Return 0: a host always has others, and no list of them would help."""
+        return 0
 
     def release(self) -> None:
         """Memory goes back by itself."""
@@ -141,6 +219,28 @@ def logical(array: Array, arg: Arg, case: Case) -> Array:
     if stored == arg.axis_names:
         return array
     return array.transpose([stored.index(axis) for axis in arg.axis_names])
+
+
+def _adopt(operator: Operator, case: Case, result: object, buffers: Buffers) -> None:
+    """Copy what a function returned into the buffers of its outputs; see Program."""
+    targets = {arg.name: logical(buffers[arg.name], arg, case) for arg in operator.outputs}
+    taken = {}
+    for name, returned in claimed(result, targets).items():
+        array = np.asarray(returned) if isinstance(returned, np.generic) else returned
+        if not isinstance(array, np.ndarray):
+            array = on_device(name, array, np.from_dlpack, kinds=(CPU_KIND,), where="this host")
+        same_form(name, array, targets[name])
+        taken[name] = array.copy()  # it may be another output, turned round
+    for name, array in taken.items():
+        targets[name][...] = array
+
+
+def _bits(array: Array) -> Array:
+    return array.view(f"u{array.itemsize}")
+
+
+def _ones(array: Array) -> int:
+    return int(2 ** (8 * array.itemsize) - 1)
 
 
 def _taken(operator: Operator, case: Case) -> dict[str, Any]:
@@ -162,7 +262,7 @@ def _random(arg: Arg, case: Case, seed: int, dtype: np.dtype[Any]) -> Array:
     return values
 
 
-def _elapsed_s(call: Callable[[], None]) -> float:
+def _elapsed_s(call: Callable[[], object]) -> float:
     started_ns = time.perf_counter_ns()
     call()
     return (time.perf_counter_ns() - started_ns) * 1e-9

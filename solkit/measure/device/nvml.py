@@ -16,7 +16,6 @@ from solkit.errors import NoDevice
 from solkit.gpu import DeviceFacts
 from solkit.measure.remedies import known, remedy_for
 from solkit.measure.visible import Card, Instance, normal_pci_bus_id, visible
-from solkit.model import Clocks
 
 Binding = Any  # the pynvml module, or a stand-in with the same functions
 Handle = Any  # NVML's handle of a card or of a MIG instance
@@ -146,26 +145,21 @@ class Nvml:
         found = visible(self.cards(), self._environ)
         return [self._facts(index, uuid, found.notes) for index, uuid in enumerate(found.uuids)]
 
-    def conditions(self, uuid: str) -> Clocks:
-        """Read clocks, temperature, power and clock events as they are now.
+    def process_ids(self, uuid: str) -> tuple[int, ...]:
+        """Return which processes have a CUDA context on a device, through MPS too, in order.
 
-        A value takes about 10 us (measured on an H200): between samples only, never inside one.
+        Empty where the driver does not tell, or is not there. The ids are the driver's: inside a
+        container they may be of other processes than those that have these numbers there.
         """
-        card = self.handles(uuid).card
-        bits = self.event_bits(card)
-        return Clocks(
-            sm_hz=self.number(
-                "nvmlDeviceGetClockInfo", card, self.binding.NVML_CLOCK_SM, scale=1e6
-            ),
-            memory_hz=self.number(
-                "nvmlDeviceGetClockInfo", card, self.binding.NVML_CLOCK_MEM, scale=1e6
-            ),
-            temperature_c=self.number(
-                "nvmlDeviceGetTemperature", card, self.binding.NVML_TEMPERATURE_GPU, scale=1.0
-            ),
-            power_w=self.number("nvmlDeviceGetPowerUsage", card, scale=1e-3),
-            event_reasons=reason_words(bits or 0),
-        )
+        try:
+            own = self.handles(uuid).own
+        except NoDevice:
+            return ()
+        running = [
+            *(self.ask("nvmlDeviceGetComputeRunningProcesses", own) or ()),
+            *(self.ask("nvmlDeviceGetMPSComputeRunningProcesses", own) or ()),
+        ]
+        return tuple(sorted({int(process.pid) for process in running}))
 
     # -- what CUDA sees ---------------------------------------------------------------------------
 

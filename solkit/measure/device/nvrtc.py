@@ -21,18 +21,25 @@ from pathlib import Path
 
 from solkit.errors import NoDevice, SolkitError
 from solkit.measure.device import nvrtc_cache, nvrtc_child, nvrtc_log
-from solkit.model import Compiled
+from solkit.measure.diagnosis import verdict_in
+from solkit.model import Compiled, Verdict
 
 TIMEOUT_S = 300.0
 _CHILD = Path(nvrtc_child.__file__)
 
 
 class CompileError(SolkitError):
-    """A source that doesn't compile: `log` is what the compiler said, with file and line."""
+    """A source that doesn't compile: `log` is what the compiler said, with file and line.
 
-    def __init__(self, message: str, *, log: str = "", remedy: str = "") -> None:
+    verdict: `crashed` or `timeout` where it is the compiler that did not live to say so.
+    """
+
+    def __init__(
+        self, message: str, *, log: str = "", remedy: str = "", verdict: Verdict = ""
+    ) -> None:
         super().__init__(message, remedy=remedy)
         self.log = log
+        self.verdict: Verdict = verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +222,7 @@ def _compile(
     }
     try:
         child = subprocess.run(  # noqa: S603  # this interpreter, our own file
-            [sys.executable, "-I", "-S", str(_CHILD)],
+            [sys.executable, "-I", "-S", str(_CHILD), name],  # the name is for people who look on
             input=json.dumps(request).encode(),
             capture_output=True,
             timeout=timeout_s,
@@ -226,6 +233,7 @@ def _compile(
             f"{name}: the compiler took longer than {timeout_s:g} s and was stopped",
             log=(error.stderr or b"").decode(errors="replace"),
             remedy="unroll less, or instantiate fewer functions in a launch",
+            verdict="timeout",
         ) from error
     said = child.stderr.decode(errors="replace").strip()
     try:
@@ -236,6 +244,7 @@ def _compile(
             f"{name}: the compiler {_death(child.returncode)}{words}",
             log=said,
             remedy="look for a malformed asm block: such can crash the compiler",
+            verdict=verdict_in(said, "crashed"),
         ) from error
     log = str(answer["log"])
     if not answer["ok"]:

@@ -4,7 +4,6 @@ Everything runs on the default stream, which Python callables (CuPy, torch, Trit
 """
 
 import ctypes
-import functools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -22,16 +21,16 @@ from solkit.declare.operator import Arg, Array, Normal, Operator
 from solkit.dtypes import DTYPES
 from solkit.errors import NoDevice
 from solkit.measure.device import nvrtc
-from solkit.measure.device.base import Call, DeviceLost, Program, Sample
+from solkit.measure.device.base import Call, DeviceLost, Program, Sample, Timer
 from solkit.measure.device.cuda import program
 from solkit.measure.device.cuda.arena import NUMPY_TYPES, Copies
-from solkit.measure.device.cuda.stopwatch import Stopwatch
-from solkit.measure.device.nvml import Nvml
+from solkit.measure.device.cuda.timing import Timing
+from solkit.measure.device.cuda.watch import Watch
 from solkit.measure.remedies import kills_context
-from solkit.model import Case, Clocks
+from solkit.model import CacheMode, Case, Clocks
 
 _CTYPES = [DTYPES[name].ctype for name in NUMPY_TYPES]
-_FILLS = ("fill_normal", "fill_uniform", "fill_nan", "count_nan")
+_FILLS = ("fill_normal", "fill_uniform", "count_marks", "checksum")
 _MOST_COMPILERS = 8
 # The newest instructions of a Hopper or Blackwell part belong to its architecture-specific target.
 _SPECIFIC = {
@@ -45,12 +44,13 @@ _SPECIFIC = {
 
 
 class CudaDevice:
-    """One CUDA device. Cold means rotation over buffer sets of three times the L2."""
+    """One CUDA device, and one way of taking times on it."""
 
     kind = "cuda"
-    cache = "cold"
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, timer: Timer = "auto") -> None:
+        self._uuid = _uuid(index)
+        self._watch = Watch(self._uuid)
         try:
             self._device = cp.cuda.Device(index)
             self._device.use()
@@ -60,23 +60,41 @@ class CudaDevice:
             raise NoDevice(
                 f"CUDA device {index} can't be used: {error}", remedy="run: solkit doctor"
             ) from error
+        self._watch.recognise_own()
         self.index = index
         self.compute_capability = int(self._device.compute_capability)
-        self._uuid = _uuid(index)
         self._sm_count = int(properties["multiProcessorCount"])
         self._instruments = self._load_instruments()
-        self._stopwatch = Stopwatch(
-            delay=self._instruments["delay"],
-            stamp=self._instruments["stamp"],
-            sm_count=self._sm_count,
+        self._timing = Timing(
+            self._instruments, wanted=timer, sm_count=self._sm_count, l2_bytes=self.cache_bytes
         )
-        self._nvml: Nvml | None = None
-        self._notes: tuple[str, ...] = ()
+        self.spin, self.empty = self._timing.spin, self._timing.empty
+        self.flush = self._timing.l2.flush
 
     @property
     def method(self) -> str:
         """The name of the way times are taken."""
-        return self._stopwatch.method
+        return self._timing.timer.method
+
+    @property
+    def unblocked_method(self) -> str:
+        """The name of the way for calls that wait for the device themselves."""
+        return self._timing.timer.unblocked_method
+
+    @property
+    def most_calls(self) -> int:
+        """The most calls of one batch."""
+        return self._timing.timer.most_calls
+
+    @property
+    def whole_rotation(self) -> bool:
+        """Whether a batch is one graph."""
+        return self._timing.timer.method == "graph"
+
+    @property
+    def lead_count(self) -> int:
+        """The calls at the head of a batch that are no samples."""
+        return self._timing.timer.lead_count
 
     @property
     def arch(self) -> str:
@@ -91,7 +109,17 @@ class CudaDevice:
     @property
     def tick_s(self) -> float:
         """The finest step of the method's clock."""
-        return self._stopwatch.tick_s
+        return self._timing.timer.tick_s
+
+    @property
+    def max_clock_hz(self) -> float | None:
+        """The highest SM clock."""
+        return float(self._attributes["ClockRate"]) * 1e3 or None
+
+    @property
+    def power_limit_w(self) -> float | None:
+        """The power limit in force, where NVML tells it."""
+        return self._watch.power_limit_w()
 
     def versions(self) -> dict[str, str]:
         """Return the versions of CuPy, the CUDA runtime, the driver and NVRTC."""
@@ -135,10 +163,10 @@ class CudaDevice:
                 done(waiting[future])
 
     def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> Sequence[Array]:
-        """Return `set_count` copies in one arena: the same random values in each, outputs NaN."""
+        """Return `set_count` copies in one arena: inputs random and all alike, outputs poisoned."""
         copies = Copies(arg, case, set_count)
         if arg.role == "out":
-            self._over(copies.whole, arg.dtype_of(case), "fill_nan", ())
+            self.poison(copies.whole)
             return copies
         self._fill(copies[0].reshape(-1), arg, case, seed)
         words, stride, done = copies.arena.view(cp.uint64), copies.stride_bytes // 8, 1
@@ -171,8 +199,8 @@ class CudaDevice:
         function((blocks, 1, 1), (256, 1, 1), (array, np.int64(array.size), *rest))
 
     def poison(self, array: Array) -> None:
-        """Fill an output with NaN."""
-        self._over(array, _dtype_name(array), "fill_nan", ())
+        """Set every bit of an output: a NaN that no arithmetic of this device makes."""
+        array.data.memset_async(0xFF, array.nbytes)
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy an array on the device."""
@@ -189,10 +217,28 @@ class CudaDevice:
         return host.astype(np.float64)
 
     def unwritten_count(self, array: Array, dtype: str) -> int:
-        """Return how many entries are NaN."""
+        """Return how many entries still hold the poison."""
+        return self._marks(array, dtype)[0]
+
+    def non_finite_count(self, array: Array, dtype: str) -> int:
+        """Return how many entries are NaN (the poison among them) or infinite."""
+        return self._marks(array, dtype)[1]
+
+    def first_non_finite(self, array: Array, dtype: str) -> int:
+        """Return the place of the first such entry in memory order, 0 where there is none."""
+        missing_from_end = self._marks(array, dtype)[2]
+        return array.size - missing_from_end if missing_from_end else 0
+
+    def _marks(self, array: Array, dtype: str) -> list[int]:
+        totals = cp.zeros(3, dtype=cp.uint64)
+        self._over(array, dtype, "count_marks", (totals,))
+        return [int(count) for count in totals.get()]
+
+    def checksum(self, array: Array) -> int:
+        """Return a sum over bits and places, which any changed or moved entry changes."""
         total = cp.zeros(1, dtype=cp.uint64)
-        self._over(array, dtype, "count_nan", (total,))
-        return int(total[0])
+        self._over(array, _dtype_name(array), "checksum", (total,))
+        return int(total.get()[0])
 
     def synchronize(self) -> None:
         """Wait for the whole device; DeviceLost when it can't go on in this process."""
@@ -201,37 +247,58 @@ class CudaDevice:
         except cp.cuda.runtime.CUDARuntimeError as error:
             raise lost_or_same(error) from error
 
-    def time(self, calls: Sequence[Call]) -> list[Sample]:
-        """Return one sample of each call, in order."""
+    def time(
+        self,
+        calls: Sequence[Call],
+        *,
+        mode: CacheMode = "cold",
+        blocked: bool = True,
+        ahead_s: float = 0.0,
+    ) -> list[Sample]:
+        """Return samples of the calls, in order; see Device."""
         try:
-            return self._stopwatch.time(calls)
+            return self._timing.time(calls, mode=mode, blocked=blocked, ahead_s=ahead_s)
+        except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
+            raise lost_or_same(error) from error
+
+    def stray_work(self, call: Call, outputs: Sequence[tuple[Array, str]]) -> str:
+        """Say what of a call's work escapes its stream, or nothing; outputs: poisoned ones."""
+
+        def unwritten() -> list[int]:
+            return [self.unwritten_count(array, dtype) for array, dtype in outputs]
+
+        try:
+            return self._timing.stray_work(call, unwritten)
         except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
             raise lost_or_same(error) from error
 
     def floor_s(self) -> float:
         """Return what the method reads on an empty kernel."""
-        empty = functools.partial(self._instruments["empty"], (1, 1, 1), (32, 1, 1), ())
-        return self._stopwatch.floor_s(empty)
+        return self._timing.floor_s()
+
+    def floors_s(self) -> dict[str, float]:
+        """Return what each method that works here reads on an empty kernel."""
+        return self._timing.floors_s()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why conditions are not read, where they can't be."""
-        self.conditions()
-        return self._notes
+        """What a reader should know: another timer than wished, why conditions are not read."""
+        return (*self._timing.notes, *self._watch.notes)
 
     def conditions(self) -> Clocks:
-        """Return NVML's clocks, power, temperature and event reasons of this very card.
+        """Return NVML's clocks, power, temperature and event reasons of this very card."""
+        return self._watch.conditions()
 
-        Where NVML does not tell them they are unknown, and a note says why: no case fails for it.
-        """
-        if self._notes:
-            return Clocks()
+    def energy_per_call_j(self, calls: Sequence[Call]) -> float | None:
+        """Return the energy of a call, by the card's own counter; None where it has none."""
         try:
-            self._nvml = self._nvml or Nvml()
-            return self._nvml.conditions(self._uuid)
-        except NoDevice as error:
-            self._notes = (f"clocks, power and temperature are not read: {error.message}",)
-            return Clocks()
+            return self._timing.energy_per_call_j(calls, self._watch.energy_j)
+        except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
+            raise lost_or_same(error) from error
+
+    def other_process_count(self) -> int:
+        """Return how many other processes have a context on the card."""
+        return self._watch.other_process_count()
 
     def release(self) -> None:
         """Give the pool's unused memory back to the driver."""
@@ -240,9 +307,11 @@ class CudaDevice:
     def _load_instruments(self) -> dict[str, Any]:
         path = Path(__file__).with_name("instruments.cu")
         entries = (
-            "delay",
-            "stamp",
+            "solkit_hold",
+            "solkit_stamp",
+            "spin",
             "empty",
+            "flush_read",
             *(f"{fill}<{ctype}>" for fill in _FILLS for ctype in _CTYPES),
         )
         compilation = nvrtc.compile_source(
@@ -265,7 +334,11 @@ def _dtype_name(array: Array) -> str:
 def _uuid(index: int) -> str:
     """Ask the driver itself: CuPy's copy of the 16 bytes ends at the first that is zero."""
     raw = (ctypes.c_ubyte * 16)()
-    if ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid_v2(raw, ctypes.c_int(index)):
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    if library.cuInit(0) or library.cuDeviceGetUuid_v2(raw, ctypes.c_int(index)):
         return ""
     digits = bytes(raw).hex()
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"

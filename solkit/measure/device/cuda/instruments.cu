@@ -1,12 +1,16 @@
 // The instruments of the CUDA device: what surrounds a timed kernel, and what fills its buffers.
 //
-//   delay        keeps the stream busy while the host queues the events and the call behind it, so
-//                that no host time falls between two events
-//   stamp        writes (globaltimer ns, clock64 cycles) of SM 0, so that a pair of stamps gives the
-//                SM clock held between them
+//   solkit_hold  blocks the stream until the host raises a flag, so that everything behind it is
+//                queued before any of it runs; gives up after a time and says so
+//   solkit_stamp writes (globaltimer ns, clock64 cycles) of SM 0, so that a pair of stamps gives the
+//                SM clock held between them; CUPTI's records of stamps also fence off the calls
+//   spin         keeps one thread busy for a known time: the truth that timers are held against
 //   empty        does nothing: what the method reads on it is the method's floor
+//   flush_read   reads a buffer larger than the L2, which leaves it full of clean foreign lines
 //   fill_normal, fill_uniform   counter-based random values: the same for the same seed on any grid
-//   fill_nan     poison for outputs;  count_nan  how much of the poison (or of any NaN) is left
+//   count_marks  how many entries still hold the poison (every bit set), and how many are NaN or
+//                infinite
+//   checksum     a sum over bits and places, which any changed or moved entry changes
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -19,19 +23,41 @@ __device__ __forceinline__ u64 now_ns() {
   return t;
 }
 
-extern "C" __global__ void delay(long long ns) {
+extern "C" __global__ void solkit_hold(volatile unsigned* flag, long long limit_ns) {
   const u64 start = now_ns();
-  while (now_ns() - start < (u64)ns) {
+  while (flag[0] == 0) {
+    if (now_ns() - start > (u64)limit_ns) {
+      flag[1] = 1;
+      __threadfence_system();
+      return;
+    }
   }
 }
 
-extern "C" __global__ void stamp(long long* out) {
+extern "C" __global__ void solkit_stamp(long long* out) {
   unsigned sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   if (sm == 0) {
     out[0] = (long long)now_ns();
     out[1] = clock64();
   }
+}
+
+extern "C" __global__ void spin(long long ns) {
+  const u64 start = now_ns();
+  while (now_ns() - start < (u64)ns) {
+  }
+}
+
+extern "C" __global__ void flush_read(const uint4* __restrict__ in, long long count,
+                                      unsigned* sink) {
+  const long long step = (long long)gridDim.x * blockDim.x;
+  unsigned seen = 0;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+    const uint4 v = in[i];
+    seen |= v.x | v.y | v.z | v.w;
+  }
+  if (seen) *sink = seen;  // the buffer is zero: the reads are needed, and nothing is written
 }
 
 extern "C" __global__ void empty() {}
@@ -54,11 +80,6 @@ template <>
 __device__ __forceinline__ __nv_bfloat16 narrowed(double v) {
   return __float2bfloat16_rn((float)v);
 }
-
-__device__ __forceinline__ float widened(__half v) { return __half2float(v); }
-__device__ __forceinline__ float widened(__nv_bfloat16 v) { return __bfloat162float(v); }
-__device__ __forceinline__ float widened(float v) { return v; }
-__device__ __forceinline__ double widened(double v) { return v; }
 
 // splitmix64: a full-period mix of a counter, one draw an element.
 __device__ __forceinline__ u64 mixed(u64 seed, u64 index) {
@@ -90,21 +111,69 @@ __global__ void fill_uniform(T* __restrict__ out, long long count, long long see
   }
 }
 
+// The bits of a number, and those that are all set in NaN and infinity.
 template <typename T>
-__global__ void fill_nan(T* __restrict__ out, long long count) {
+struct Format;
+template <>
+struct Format<double> {
+  typedef u64 bits;
+  static constexpr u64 exponent = 0x7FF0000000000000ull;
+};
+template <>
+struct Format<float> {
+  typedef unsigned bits;
+  static constexpr unsigned exponent = 0x7F800000u;
+};
+template <>
+struct Format<__half> {
+  typedef unsigned short bits;
+  static constexpr unsigned short exponent = 0x7C00;
+};
+template <>
+struct Format<__nv_bfloat16> {
+  typedef unsigned short bits;
+  static constexpr unsigned short exponent = 0x7F80;
+};
+
+__device__ __forceinline__ u64 warp_total(u64 v) {
+  for (int lane = 16; lane > 0; lane /= 2) v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
+  return v;
+}
+
+// totals[0]: entries with every bit set; totals[1]: entries that are NaN or infinite; totals[2]: how
+// many entries there are from the first such one to the end.
+template <typename T>
+__global__ void count_marks(const T* __restrict__ in, long long count, u64* totals) {
+  typedef typename Format<T>::bits Bits;
+  const Bits* bits = reinterpret_cast<const Bits*>(in);
   const long long step = (long long)gridDim.x * blockDim.x;
+  u64 unwritten = 0, non_finite = 0, left = 0;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
-    out[i] = narrowed<T>(__longlong_as_double(0x7FF8000000000000ll));
+    const Bits v = bits[i];
+    unwritten += v == (Bits) ~(Bits)0;
+    if ((v & Format<T>::exponent) == Format<T>::exponent) {
+      if (non_finite == 0) left = (u64)(count - i);
+      ++non_finite;
+    }
+  }
+  if (non_finite) atomicMax(&totals[2], left);
+  unwritten = warp_total(unwritten);
+  non_finite = warp_total(non_finite);
+  if (threadIdx.x % 32 == 0 && non_finite) {
+    atomicAdd(&totals[0], unwritten);
+    atomicAdd(&totals[1], non_finite);
   }
 }
 
 template <typename T>
-__global__ void count_nan(const T* __restrict__ in, long long count, unsigned long long* total) {
+__global__ void checksum(const T* __restrict__ in, long long count, u64* total) {
+  typedef typename Format<T>::bits Bits;
+  const Bits* bits = reinterpret_cast<const Bits*>(in);
   const long long step = (long long)gridDim.x * blockDim.x;
-  unsigned long long mine = 0;
+  u64 mine = 0;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
-    const auto value = widened(in[i]);
-    mine += value != value;
+    mine += mixed((u64)bits[i], (u64)i);
   }
-  if (mine) atomicAdd(total, mine);
+  mine = warp_total(mine);
+  if (threadIdx.x % 32 == 0) atomicAdd(total, mine);
 }

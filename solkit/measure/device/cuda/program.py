@@ -17,6 +17,7 @@ from solkit.declare.operator import Array, Operator
 from solkit.errors import BadInput
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Buffers, Call, Program
+from solkit.measure.returned import CUDA_KINDS, claimed, on_device, same_form
 from solkit.model import Case
 
 _STATIC_SHARED_BYTES = 48 * 1024  # more than this must be asked for
@@ -133,7 +134,22 @@ def _python_program(kernel: Kernel, operator: Operator, case: Case) -> Program:
         arrays = {arg.name: _typed(buffers[arg.name], arg.dtype_of(case)) for arg in operator.args}
         return functools.partial(function, **arrays, **params)
 
-    return Program(bind)
+    def adopt(result: object, buffers: Buffers) -> None:
+        targets = {arg.name: _typed(buffers[arg.name], arg.dtype_of(case)) for arg in outputs}
+        taken = {}
+        for name, returned in claimed(result, targets).items():
+            array = returned
+            if not isinstance(array, cp.ndarray):
+                array = on_device(name, array, cp.from_dlpack, kinds=CUDA_KINDS, where="the GPU")
+            same_form(name, array, targets[name])
+            array = array.view(f"u{array.itemsize}")  # its bits: bf16 can be had no other way
+            own = any(cp.may_share_memory(array, target) for target in targets.values())
+            taken[name] = array.copy() if own else array  # it may be another output, turned round
+        for name, array in taken.items():
+            targets[name].view(array.dtype)[...] = array
+
+    outputs = operator.outputs
+    return Program(bind, adopt=adopt)
 
 
 def _nothing(**_values: Any) -> None:  # noqa: ANN401  # takes what any kernel takes

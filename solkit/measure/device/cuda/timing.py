@@ -1,0 +1,129 @@
+"""Taking times on one card: the chosen way, the state of the L2, known calls to hold it against."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from solkit.errors import NoDevice
+from solkit.measure.device.base import TIMERS, Call, Sample, Timer, Unblockable
+from solkit.measure.device.cuda.hold import Hold
+from solkit.measure.device.cuda.l2 import L2
+from solkit.measure.device.cuda.stamps import Stamps
+from solkit.measure.device.cuda.stray import stray_by_poison
+from solkit.measure.device.cuda.timers import MOST_CALLS, BatchTimer, Tools, Way, choose
+from solkit.measure.device.cuda.work import Work, energy_per_call_j
+from solkit.model import CacheMode
+from solkit.stats import median
+
+_WAKE_NS = 20_000_000  # an idle card needs some milliseconds to raise its clock
+_FLOOR_CALLS, _FLOOR_BATCHES = 33, 8
+_DELAY_NS = 60_000  # the host queues a call and what surrounds it in about 30 us
+
+
+class Timing:
+    """One way of taking times, and the instruments it needs."""
+
+    def __init__(
+        self,
+        instruments: Mapping[str, Any],
+        *,
+        wanted: Timer,
+        sm_count: int,
+        l2_bytes: int,
+    ) -> None:
+        self._instruments = instruments
+        self._tools = Tools(
+            hold=Hold(instruments["solkit_hold"]),
+            stamps=Stamps(instruments["solkit_stamp"], sm_count=sm_count, most=2 * MOST_CALLS),
+            empty=self.empty(),
+            delay=self.spin(_DELAY_NS),
+        )
+        self.l2 = L2(instruments["flush_read"], l2_bytes=l2_bytes, sm_count=sm_count)
+        self.spin(_WAKE_NS)()
+        chosen = choose(wanted, self._tools)
+        self.timer, self.notes = chosen.timer, chosen.notes
+
+    def time(
+        self, calls: Sequence[Call], *, mode: CacheMode, blocked: bool, ahead_s: float
+    ) -> list[Sample]:
+        """Return samples of the calls, in order; see Device."""
+        if not ahead_s:
+            return self._time(self.timer, calls, mode=mode, blocked=blocked)
+        # A block, or a wait for the device, would be a rest: the batch is queued behind the work.
+        flush = self.l2.flush(mode)
+        self.timer.stop()
+        Work(calls).for_s(ahead_s)
+        self.timer.start()
+        return self.timer.time(calls, flush=flush, way="follow")
+
+    def stray_work(self, call: Call, unwritten: Callable[[], Sequence[int]]) -> str:
+        """Say what of a call's work escapes its stream, or nothing; see stray.py."""
+        by_records = getattr(self.timer, "stray", None)
+        try:
+            if by_records is not None:
+                return str(by_records(call))
+            return stray_by_poison(call, self._tools.hold, unwritten)
+        except Unblockable:
+            return ""  # it waits for the device: nothing is left to run when it returns
+
+    def empty(self, blocks: int = 1, threads: int = 32) -> Call:
+        """Return a call of a kernel that does nothing."""
+        return functools.partial(self._instruments["empty"], (blocks, 1, 1), (threads, 1, 1), ())
+
+    def spin(self, length_ns: int) -> Call:
+        """Return a call that keeps one thread busy for a known time, by the global timer."""
+        one = (1, 1, 1)
+        return functools.partial(self._instruments["spin"], one, one, (np.int64(length_ns),))
+
+    def floor_s(self) -> float:
+        """Return what the chosen way reads on an empty kernel."""
+        return self._floor_s(self.timer)
+
+    def floors_s(self) -> dict[str, float]:
+        """Return what each way that works here reads on an empty kernel, the chosen one first."""
+        found = {self.timer.method: self.floor_s()}
+        self.timer.stop()  # CUPTI adds 0.3 us to what event pairs read on an H200
+        for name in TIMERS:
+            if name in ("auto", self.timer.method):
+                continue
+            try:
+                timer = choose(name, self._tools).timer
+            except NoDevice:  # this machine lacks it
+                continue
+            found[name] = self._floor_s(timer)
+            timer.stop()
+        self.timer.start()
+        return found
+
+    def energy_per_call_j(
+        self, calls: Sequence[Call], counter_j: Callable[[], float | None]
+    ) -> float | None:
+        """Return the energy of a call: what the counter rose by from step to step, over the calls.
+
+        Nothing is recorded meanwhile, and the device has always work queued.
+        """
+        self.timer.stop()
+        try:
+            return energy_per_call_j(calls, counter_j)
+        finally:
+            self.timer.start()
+
+    def _floor_s(self, timer: BatchTimer) -> float:
+        def batch() -> list[float]:
+            taken = self._time(timer, [self.empty()] * _FLOOR_CALLS, mode="hot", blocked=True)
+            return [sample.time_s for sample in taken[timer.lead_count :]]
+
+        batch()  # warms up
+        # Calls of one length in a row meet the clock's 32 ns grid in one phase: a batch's mean
+        # wanders by a tick less than its median, and every batch has a phase of its own.
+        return median([fmean(batch()) for _ in range(_FLOOR_BATCHES)])
+
+    def _time(
+        self, timer: BatchTimer, calls: Sequence[Call], *, mode: CacheMode, blocked: bool
+    ) -> list[Sample]:
+        self.l2.unpin()
+        way: Way = "block" if blocked else "delay"
+        return timer.time(calls, flush=self.l2.flush(mode), way=way)

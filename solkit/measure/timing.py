@@ -1,0 +1,192 @@
+"""Taking the samples of a group: warm up, take batches in turn, rest between them, know the end."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from solkit.measure import pace
+from solkit.measure.buffers import BufferSets
+from solkit.measure.device.base import Call, Device, Sample, Unblockable
+from solkit.measure.entry import Entry, Guard, Say, alive
+from solkit.measure.manner import Manner
+from solkit.measure.pace import Conditions
+from solkit.measure.sampling import awake, batch_count, enough, steady
+from solkit.stats import median
+
+WARM_BATCH = 8
+WARM_MOST_S = 0.3
+GRAPH_LEAST_CALLS = 20
+
+
+def timed(device: Device, sets: BufferSets, entry: Entry, number: int) -> object:
+    """Time one call of the entry's kernel on a buffer set; return what the call returned."""
+    returned: list[object] = []
+    call = entry.ready.bind(sets.buffers(number))
+
+    def kept() -> None:
+        returned.append(call())
+
+    def drawn() -> list[Call]:
+        if returned:  # the call ran, and has to run again: on its first values
+            sets.restore(device)
+        return [kept]
+
+    _time(device, entry, drawn)
+    return returned[-1]
+
+
+def batch(
+    device: Device, sets: BufferSets, entry: Entry, count: int, *, ahead_s: float = 0.0
+) -> list[Sample]:
+    """Time the kernel on the next buffer sets, `count` times or as often as they allow.
+
+    The calls that lead a batch, after another kernel or the host, are run and not counted: they
+    would pay for lines that others left in the cache. Calls whose arguments change in place use
+    each set once, then all are restored, outside of any sample. ahead_s: steady work right before.
+    """
+    lead = device.lead_count if count > 1 else 0
+
+    def drawn() -> list[Call]:
+        numbers = sets.next(device, count + lead)
+        return [entry.ready.bind(sets.buffers(number)) for number in numbers]
+
+    taken = _time(device, entry, drawn, ahead_s=ahead_s)
+    return taken[lead if len(taken) > 1 else 0 :]
+
+
+def _time(
+    device: Device, entry: Entry, drawn: Callable[[], Sequence[Call]], *, ahead_s: float = 0.0
+) -> list[Sample]:
+    """Time calls; those that can't be blocked are drawn anew, for arguments changed in place.
+
+    A case has one method: samples taken before it was known that it can't be blocked go.
+    """
+    mode = entry.job.case.cache_mode
+    if entry.blocked:
+        try:
+            return device.time(drawn(), mode=mode, ahead_s=ahead_s)
+        except Unblockable:
+            entry.blocked = False
+            entry.samples.clear()
+    return device.time(drawn(), mode=mode, blocked=False, ahead_s=ahead_s)
+
+
+def warm(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -> None:
+    """Run every kernel until its times and clocks agree from one batch to the next.
+
+    A card that may only be waking up (its clock far below its highest) goes on to the time limit.
+    """
+    for entry in entries:
+        with Guard(entry, "time", say):
+            started_s = time.monotonic()
+            before: list[Sample] = []
+            while (left_s := WARM_MOST_S - (time.monotonic() - started_s)) > 0:
+                after = _warming(device, sets, entry, left_s)
+                entry.median_s = median([sample.time_s for sample in after])
+                if _settled(before, after, device.max_clock_hz):
+                    break
+                before = after
+    sets.restore(device)
+
+
+def _warming(device: Device, sets: BufferSets, entry: Entry, left_s: float) -> list[Sample]:
+    """Take a warming batch, in smaller ones where calls are long."""
+    started_s = time.monotonic()
+    found: list[Sample] = []
+    while len(found) < WARM_BATCH and (not found or time.monotonic() - started_s < left_s):
+        count = _count(device, sets, entry)
+        found += batch(
+            device,
+            sets,
+            entry,
+            count if device.whole_rotation else min(WARM_BATCH - len(found), count),
+        )
+        entry.median_s = found[-1].time_s
+    return found
+
+
+def _settled(before: Sequence[Sample], after: Sequence[Sample], highest_hz: float | None) -> bool:
+    clocks = [[sample.sm_hz for sample in batch if sample.sm_hz] for batch in (before, after)]
+    times = [[sample.time_s for sample in batch] for batch in (before, after)]
+    calm = steady(*times) and (steady(*clocks) or not clocks[1])
+    return calm and awake(clocks[1], highest_hz)
+
+
+def sample(
+    device: Device,
+    sets: BufferSets,
+    entries: Sequence[Entry],
+    manner: Manner,
+    conditions: Conditions,
+    say: Say,
+) -> None:
+    """Take samples of each kernel until it has enough: in turn, or each at its settled clock."""
+    if manner.settle == "sustained":
+        for entry in entries:
+            _steadily(device, sets, entry, manner, conditions, say)
+        return
+    open_entries = list(entries)
+    while open_entries:
+        for entry in open_entries:
+            with Guard(entry, "time", say):
+                _take(device, sets, entry, manner)
+                pace.rest(device, conditions)
+        open_entries = [entry for entry in alive(open_entries) if not entry.ended]
+
+
+def _steadily(
+    device: Device,
+    sets: BufferSets,
+    entry: Entry,
+    manner: Manner,
+    conditions: Conditions,
+    say: Say,
+) -> None:
+    def working() -> list[Sample]:
+        say(entry.index, "time")
+        return batch(device, sets, entry, _count(device, sets, entry), ahead_s=pace.AHEAD_S)
+
+    with Guard(entry, "time", say):
+        pace.settle(working)
+        while not entry.ended:
+            say(entry.index, "time")
+            _take(device, sets, entry, manner, ahead_s=pace.AHEAD_S)
+            conditions.add(device.conditions())
+
+
+def _take(
+    device: Device, sets: BufferSets, entry: Entry, manner: Manner, *, ahead_s: float = 0.0
+) -> None:
+    started_s = time.monotonic()
+    count = _count(device, sets, entry)
+    entry.samples += batch(device, sets, entry, count, ahead_s=ahead_s)
+    entry.spent_s += max(time.monotonic() - started_s - ahead_s, 0.0)
+    entry.median_s = median(entry.times_s)
+    verdict = enough(
+        entry.times_s,
+        spent_s=entry.spent_s,
+        budget_s=manner.budget_s,
+        precision_fraction=manner.precision_fraction,
+        tick_s=device.tick_s,
+    )
+    if verdict.stop:
+        entry.ended = verdict.reason
+
+
+def _count(device: Device, sets: BufferSets, entry: Entry) -> int:
+    """Return how many calls the next batch takes; a graph goes over all buffer sets."""
+    most = device.most_calls - device.lead_count
+    if device.whole_rotation:
+        return min(max(sets.count, GRAPH_LEAST_CALLS), most)
+    return batch_count(entry.median_s, most=most)
+
+
+def energies(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -> None:
+    """Measure the energy of a call of each kernel, over at least a second of steady work."""
+    for entry in entries:
+        with Guard(entry, "time", say):
+            sets.restore(device)
+            calls: list[Callable[[], object]] = [
+                entry.ready.bind(sets.buffers(number)) for number in range(min(sets.count, 1024))
+            ]
+            entry.energy_j = device.energy_per_call_j(calls)
+    sets.restore(device)

@@ -1,0 +1,312 @@
+"""Two measurements of one case: same, faster, slower, or not sure; and the rate of false alarms."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import comb, fsum
+from random import Random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from synthetic import synthetic_run
+
+from solkit.errors import BadInput
+from solkit.judge.compare import Change, compare, false_alarm_interval, refuse_other_runs
+from solkit.model import Bound, CacheMode, Case, Check, Clocks, Measured, Run, Work
+from solkit.stats import spread
+
+MEMORY, COMPUTE = "memory", "compute:bf16_tensor"
+STEADY_HZ = 1.8e9
+# Seven and more samples within 0.2 % of each other: noise far below the least effect.
+tight = st.lists(st.floats(0.999, 1.001), min_size=7, max_size=60)
+noisy = st.lists(st.floats(0.5, 2.0), min_size=1, max_size=60)
+FLIPPED = {"SAME": "SAME", "UNSURE": "UNSURE", "FASTER": "SLOWER", "SLOWER": "FASTER"}
+
+
+def timed(  # noqa: PLR0913  # a case is timed in many ways
+    times_s: Sequence[float],
+    *,
+    clocks_hz: Sequence[float | None] | float | None = None,
+    limiter: str = COMPUTE,
+    method: str = "cupti",
+    cache: str = "cold",
+    cache_mode: CacheMode = "cold",
+    seed: int = 0,
+    kernel: str = "solkit",
+    rows: int = 1,
+) -> Measured:
+    seen = spread(times_s)
+    hz = [clocks_hz] * len(times_s) if isinstance(clocks_hz, float | None) else clocks_hz
+    return Measured(
+        case=Case("scale", kernel, {"rows": rows}, "bf16", cache_mode=cache_mode),
+        work=Work(1, 1),
+        unfused=(),
+        bound=Bound(1e-6, {}, 1e-6, limiter, near_ridge=False),
+        times_s=tuple(times_s),
+        sample_count=len(times_s),
+        quantiles_s={},
+        median_s=seen.median_s,
+        low_s=seen.low_s,
+        high_s=seen.high_s,
+        floor_s=1e-6,
+        method=method,
+        cache=cache,
+        clocks=Clocks(),
+        check=Check(0.5, 100, "whole", "exact", seed),
+        sample_hz=tuple(hz) if clocks_hz is not None else (),
+    )
+
+
+def around(median_s: float, *, width: float = 0.001, count: int = 20) -> list[float]:
+    """Return samples spread evenly over `width` of the median to either side."""
+    return [median_s * (1 + width * (2 * place / (count - 1) - 1)) for place in range(count)]
+
+
+def word(base: Measured, head: Measured, *, min_effect_fraction: float = 0.02) -> str:
+    return compare(base, head, min_effect_fraction=min_effect_fraction).word
+
+
+@given(samples=tight)
+def test_equal_samples_are_the_same(samples: list[float]) -> None:
+    """A/A: nothing changed, and the noise is below the least effect."""
+    assert "SAME" == word(timed(samples), timed(samples))
+
+
+@given(samples=noisy, clocked=st.booleans())
+def test_equal_samples_are_never_a_change(samples: list[float], clocked: bool) -> None:  # noqa: FBT001  # hypothesis passes by name
+    """However wild: at worst the noise hides what would matter."""
+    hz = STEADY_HZ if clocked else None
+    assert word(timed(samples, clocks_hz=hz), timed(samples, clocks_hz=hz)) in {"SAME", "UNSURE"}
+
+
+@given(
+    base=st.one_of(tight, noisy),
+    head=st.one_of(tight, noisy),
+    factor=st.floats(0.5, 2.0),
+    clocks=st.sampled_from([(None, None), (1.8e9, 1.8e9), (1.8e9, 1.6e9), (None, 1.8e9)]),
+    limiter=st.sampled_from([MEMORY, COMPUTE]),
+)
+def test_base_and_head_exchanged_turn_the_verdict_round(
+    base: list[float],
+    head: list[float],
+    factor: float,
+    clocks: tuple[float | None, float | None],
+    limiter: str,
+) -> None:
+    """Faster one way is slower the other way; same and unsure stay."""
+    one = timed(base, clocks_hz=clocks[0], limiter=limiter)
+    other = timed([factor * time for time in head], clocks_hz=clocks[1], limiter=limiter)
+    # at the very edge of a threshold a rounding may fall to either side
+    ratio = compare(one, other).ratio_fraction
+    assume(min(abs(ratio * edge - 1) for edge in (1.02, 1 / 1.02)) > 1e-9)
+    assert FLIPPED[word(one, other)] == word(other, one)
+
+
+@given(base=tight, head=st.one_of(tight, noisy), factor=st.sampled_from([0.25, 4.0, 1024.0]))
+def test_the_verdict_does_not_depend_on_the_scale(
+    base: list[float], head: list[float], factor: float
+) -> None:
+    """Milliseconds or seconds: far above the clock's step only ratios count."""
+    scaled = [[factor * time for time in side] for side in (base, head)]
+    assert word(timed(base), timed(head)) == word(timed(scaled[0]), timed(scaled[1]))
+
+
+@given(base=tight, head=tight, clocked=st.booleans())
+def test_a_tenth_slower_with_tight_samples_is_slower(
+    base: list[float],
+    head: list[float],
+    clocked: bool,  # noqa: FBT001  # hypothesis passes by name
+) -> None:
+    """With clocks or without: at the same clock the cycles say the same."""
+    hz = STEADY_HZ if clocked else None
+    one = timed(base, clocks_hz=hz)
+    other = timed([1.1 * time for time in head], clocks_hz=hz)
+    assert ("SLOWER", "FASTER") == (word(one, other), word(other, one))
+
+
+@given(base=tight, head=tight, limiter=st.sampled_from([MEMORY, COMPUTE]))
+def test_a_clock_that_fell_is_not_slower_code(
+    base: list[float], head: list[float], limiter: str
+) -> None:
+    """A tenth more time at a clock a tenth lower: as many cycles as before."""
+    one = timed(base, clocks_hz=STEADY_HZ, limiter=limiter)
+    other = timed([1.1 * time for time in head], clocks_hz=STEADY_HZ / 1.1, limiter=limiter)
+    found = compare(one, other)
+    assert "UNSURE" == found.word
+    assert "the time moved with the SM clock" in found.reason
+
+
+def test_a_memory_bound_case_keeps_its_time_whatever_the_clock() -> None:
+    """DRAM has a clock of its own: fewer cycles in the same time are no change."""
+    one = timed(around(1e-3), clocks_hz=1.8e9, limiter=MEMORY)
+    assert "SAME" == word(one, timed(around(1e-3), clocks_hz=1.5e9, limiter=MEMORY))
+
+
+def test_a_higher_clock_does_not_hide_slower_code() -> None:
+    """Compute-bound, the same time at a clock a tenth higher: a tenth more cycles."""
+    found = compare(timed(around(1e-3), clocks_hz=1.6e9), timed(around(1e-3), clocks_hz=1.76e9))
+    assert ("UNSURE", "the same time, but 1.100 times the cycles") == (found.word, found.reason)
+
+
+def test_clocks_of_one_side_alone_decide_nothing() -> None:
+    """Without clocks on both sides the times are judged."""
+    assert "SLOWER" == word(timed(around(1e-3), clocks_hz=1.8e9), timed(around(1.1e-3)))
+    few = [1.8e9, *[None] * 19]
+    assert "SLOWER" == word(
+        timed(around(1e-3), clocks_hz=few), timed(around(1.1e-3), clocks_hz=few)
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "factor", "effect"),
+    [
+        ("SAME", 1.01, 0.02),
+        ("SLOWER", 1.03, 0.02),
+        ("FASTER", 0.97, 0.02),
+        ("SLOWER", 1.01, 0.005),
+        ("SAME", 1.03, 0.05),
+    ],
+)
+def test_the_least_effect_decides_what_matters(verdict: str, factor: float, effect: float) -> None:
+    """1 % is the same at 2 %, and slower at 0.5 %."""
+    base, head = timed(around(1e-3)), timed(around(factor * 1e-3))
+    assert verdict == word(base, head, min_effect_fraction=effect)
+
+
+def test_a_step_within_a_tenth_of_a_microsecond_is_the_same() -> None:
+    """1.12 us against 1.05 us is 7 %, and two ticks of the clock."""
+    base, head = around(1.05e-6, width=0.002), around(1.12e-6, width=0.002)
+    assert "SAME" == word(timed(base), timed(head))
+    assert "SLOWER" == word(timed(base), timed(around(1.16e-6, width=0.002)))
+
+
+def test_noise_as_large_as_the_effect_is_unsure() -> None:
+    """Medians 5 % apart whose intervals touch say nothing."""
+    found = compare(timed(around(1e-3, width=0.2)), timed(around(1.05e-3, width=0.2)))
+    assert ("UNSURE", "the noise is as large as the change that would matter") == (
+        found.word,
+        found.reason,
+    )
+
+
+def test_five_samples_are_too_few() -> None:
+    """Their whole range holds the median in 93.75 % of all runs."""
+    found = compare(timed([1e-3] * 5), timed([2e-3] * 20))
+    assert ("UNSURE", "fewer than 6 samples") == (found.word, found.reason)
+
+
+def test_a_verdict_carries_its_numbers() -> None:
+    """Both spreads, the ratio with its interval, and the ratio in cycles."""
+    base, head = around(1e-3), around(1.1e-3)
+    found = compare(timed(base, clocks_hz=1.8e9), timed(head, clocks_hz=1.8e9))
+    assert isinstance(found, Change)
+    assert (spread(base), spread(head)) == (found.base, found.head)
+    assert pytest.approx(1.1) == found.ratio_fraction
+    assert pytest.approx(1.1) == found.cycles_fraction
+    assert 1.098 < found.ratio_low_fraction < 1.1 < found.ratio_high_fraction < 1.102
+    assert None is compare(timed(base), timed(head)).cycles_fraction
+
+
+def test_two_kernels_of_one_case_can_be_compared() -> None:
+    """One kernel measured as two is how false alarms are counted."""
+    assert "SAME" == word(timed(around(1e-3), kernel="a"), timed(around(1e-3), kernel="b"))
+
+
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("the method was cupti and is event_blocked", {"method": "event_blocked"}),
+        ("the cache state was cold and is unknown", {"cache": "unknown"}),
+        ("the seed was 0 and is 7", {"seed": 7}),
+        ("the case was scale rows=1 bf16 (cold) and is scale rows=2 bf16 (cold)", {"rows": 2}),
+        (
+            "the case was scale rows=1 bf16 (cold) and is scale rows=1 cache=hot bf16 (hot)",
+            {"cache_mode": "hot", "cache": "hot"},
+        ),
+    ],
+)
+def test_what_was_measured_otherwise_is_refused(said: str, other: dict[str, object]) -> None:
+    """With what differs, and both values; never a verdict on two methods."""
+    with pytest.raises(BadInput, match="can't be compared") as caught:
+        compare(timed(around(1e-3)), timed(around(1e-3), **other))  # type: ignore[arg-type]
+    assert said in caught.value.message
+    assert "measure both with the same" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("the settle was burst and is sustained", {"settle": "sustained"}),
+        ("the seed was 0 and is 3", {"seed": 3}),
+    ],
+)
+def test_runs_at_other_clocks_or_inputs_are_refused(said: str, other: dict[str, object]) -> None:
+    """Bursts and settled clocks differ by a fifth on an H200."""
+    base: Run = synthetic_run([])
+    refuse_other_runs(base, base)
+    with pytest.raises(BadInput, match=said):
+        refuse_other_runs(base, replace(base, **other))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("effect", [0.0, -0.1, 1.0, float("nan"), float("inf")])
+def test_a_least_effect_that_is_no_fraction_is_refused(effect: float) -> None:
+    """Zero would call every tick a change."""
+    with pytest.raises(BadInput, match="no least effect"):
+        compare(timed(around(1e-3)), timed(around(1e-3)), min_effect_fraction=effect)
+
+
+def test_noise_alone_is_hardly_ever_called_a_change() -> None:
+    """400 A/A pairs with normal noise of 3 %, more than the effect: at most 1 % are called one."""
+    random = Random(0)  # noqa: S311  # noise, not a secret
+
+    def noise() -> list[float]:
+        return [10e-6 * random.gauss(1, 0.03) for _ in range(40)]
+
+    words = [word(timed(noise()), timed(noise())) for _ in range(400)]
+    assert 4 >= sum(each in {"FASTER", "SLOWER"} for each in words)
+
+
+@pytest.mark.parametrize(
+    ("expected", "changed", "pairs"),
+    [
+        ((0.0, 0.009180), 0, 400),
+        ((0.0, 0.012221), 0, 300),
+        ((0.002731, 0.025405), 4, 400),
+        ((0.187086, 0.812914), 5, 10),
+        ((0.691503, 1.0), 10, 10),
+        ((0.0, 0.975), 0, 1),
+    ],
+)
+def test_the_interval_of_a_rate_is_the_exact_one(
+    expected: tuple[float, float], changed: int, pairs: int
+) -> None:
+    """The tables of Clopper and Pearson; none of 400 leaves up to 0.92 %."""
+    assert pytest.approx(expected, abs=1e-6) == false_alarm_interval(changed, pairs)
+
+
+@given(counts=st.tuples(st.integers(0, 60), st.integers(1, 60)))
+def test_at_each_end_of_the_interval_the_count_has_a_chance_of_one_in_forty(
+    counts: tuple[int, int],
+) -> None:
+    """That is its definition, summed here over the binomial distribution itself."""
+    changed, pairs = min(counts), max(counts)
+    low, high = false_alarm_interval(changed, pairs)
+
+    def chance(hits: int, rate: float) -> float:
+        return comb(pairs, hits) * rate**hits * (1 - rate) ** (pairs - hits)
+
+    assert 0 <= low <= changed / pairs <= high <= 1
+    if changed:
+        more = fsum(chance(hits, low) for hits in range(changed, pairs + 1))
+        assert pytest.approx(0.025, rel=1e-6) == more
+    if changed < pairs:
+        assert pytest.approx(0.025, rel=1e-6) == fsum(
+            chance(hits, high) for hits in range(changed + 1)
+        )
+
+
+@pytest.mark.parametrize(("changed", "pairs"), [(-1, 10), (11, 10), (0, 0)])
+def test_a_rate_that_can_not_be_is_refused(changed: int, pairs: int) -> None:
+    """More changes than pairs, or none to count from."""
+    with pytest.raises(BadInput, match="is no rate"):
+        false_alarm_interval(changed, pairs)

@@ -1,0 +1,234 @@
+"""The reference is computed whole where that is cheap, else on indices that tell most."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checking import DEVICE, buffers_of, case_of, checked, failure, operator, right
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solkit.declare.operator import Arg, Layout, Normal, Operator, Tolerance, Uniform
+from solkit.measure.check import CheckFailed, compare, expect
+from solkit.measure.expectation import END_COUNT, _spread, choose, held
+from solkit.model import Case, Work
+
+
+def product(dtype: str = "fp32", **changes: Any) -> Operator:
+    held_: dict[str, Any] = {
+        "name": "product",
+        "args": (
+            Arg("a", "M K"),
+            Arg("w", "K N", layout=Layout("weight", {"kn": "K N", "nk": "N K"})),
+            Arg("y", "M N", "out"),
+        ),
+        "work": lambda case: Work(
+            1, 1, {"fp32": 2 * case.shape["M"] * case.shape["N"] * case.shape["K"]}
+        ),
+        "reference": lambda a, w: a @ w,
+        "params": {"weight": ("kn", "nk")},
+        "independent": ("M", "N"),
+        "tolerance": {dtype: Tolerance(1e-3, 1e-3)},
+    }
+    return Operator(**held_ | changes)
+
+
+def product_case(m: int, n: int, k: int) -> Case:
+    return Case("product", "k", {"M": m, "N": n, "K": k}, "fp32", {"weight": "nk"})
+
+
+def test_a_small_case_is_compared_whole() -> None:
+    """600,000 elements over all arguments; one row more, and rows are sampled."""
+    assert {"rows": None, "cols": None} == choose(operator(), case_of(1000, 300), 0)
+    assert choose(operator(), case_of(1001, 300), 0)["rows"] is not None
+
+
+def test_a_big_case_is_checked_on_sampled_rows_with_both_ends() -> None:
+    """Tails and last tiles live at the ends; the rest is spread at random, by the seed."""
+    declared, case = operator(), case_of(rows=4000, cols=1024)
+    buffers = buffers_of(declared, case)
+    expected = expect(DEVICE, declared, case, buffers, 3)
+    chosen = expected.index["rows"]
+    assert chosen is not None
+    assert expected.index["cols"] is None
+    assert {*range(8), *range(3992, 4000)} <= set(chosen.tolist())
+    assert 292 == len(chosen)  # 600,000 elements in two arguments of 1024 columns
+    assert "sampled 292 of 4000 rows, both ends among them" == expected.way
+    again = expect(DEVICE, declared, case, buffers, 3).index["rows"]
+    other = expect(DEVICE, declared, case, buffers, 4).index["rows"]
+    assert chosen.tolist() == (again.tolist() if again is not None else None)
+    assert chosen.tolist() != (other.tolist() if other is not None else None)
+    right(buffers["x"], buffers["y"])
+    assert 292 * 1024 == compare(DEVICE, declared, case, buffers, expected).compared_count
+
+
+def test_long_rows_are_few_but_never_fewer_than_their_ends_and_eight() -> None:
+    """24 rows of 128 K elements take a quarter of a second less than 100."""
+    chosen = choose(operator(), case_of(rows=2050, cols=128_256), 0)["rows"]
+    assert chosen is not None
+    assert 24 == len(chosen)
+
+
+def test_a_long_vector_is_sampled_along_its_only_axis() -> None:
+    """A copy of ten million elements: one in each hundred is compared, and both ends."""
+    declared = operator(
+        args=(Arg("x", "n"), Arg("y", "n", "out")), independent=("n",), dtypes=("fp32",)
+    )
+    case = Case("twice", "k", {"n": 10**7}, "fp32")
+    buffers = {"x": np.ones(10**7, np.float32), "y": np.full(10**7, 2.0, np.float32)}
+    expected = expect(DEVICE, declared, case, buffers, 0)
+    found = compare(DEVICE, declared, case, buffers, expected)
+    assert 100_000 == found.compared_count
+    assert "sampled 100000 of 10000000 n, both ends among them" == found.way
+    chosen = expected.index["n"]
+    assert chosen is not None
+    assert 200 >= np.diff(chosen).max()  # no block of 256 threads is unseen
+
+
+def test_a_product_is_sampled_along_both_of_its_free_axes() -> None:
+    """Rows and columns are chosen where there are many, the inner axis stays whole."""
+    declared, case = product(), product_case(1024, 768, 512)
+    buffers = {arg.name: DEVICE.allocate(arg, case, 1, 3)[0] for arg in declared.args}
+    assert (768, 512) == buffers["w"].shape
+    expected = expect(DEVICE, declared, case, buffers, 3)
+    rows, cols = expected.index["M"], expected.index["N"]
+    assert rows is not None
+    assert cols is not None
+    assert (len(rows), len(cols)) == expected.outputs["y"].values.shape
+    np.matmul(buffers["a"], buffers["w"].T, out=buffers["y"])
+    found = compare(DEVICE, declared, case, buffers, expected)
+    assert len(rows) * len(cols) == found.compared_count
+    assert (
+        f"sampled {len(rows)} of 1024 M x {len(cols)} of 768 N, both ends among them" == found.way
+    )
+    buffers["y"][1023, 767] += 1.0
+    with pytest.raises(CheckFailed, match=r"y\[M 1023, N 767\]"):
+        compare(DEVICE, declared, case, buffers, expected)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(4096, 2560, 2560), (5120, 5120, 28672)])
+def test_every_tile_of_a_product_is_looked_into(m: int, n: int, k: int) -> None:
+    """128 rows by 128 columns: each has an index of both axes in it, up to 5,120 a side."""
+    index = choose(product(), product_case(m, n, k), 0)
+    assert index["K"] is None
+    for axis, extent in (("M", m), ("N", n)):
+        chosen = index[axis]
+        assert chosen is not None
+        assert set(range(-(-extent // 128))) == set((chosen // 128).tolist())
+
+
+def test_many_flop_on_few_elements_are_sampled_too() -> None:
+    """16 x 2560 outputs of 2560 products each: rows stay whole, columns do not."""
+    index = choose(product(), product_case(16, 2560, 2560), 0)
+    assert index["M"] is None
+    assert index["N"] is not None
+
+
+def test_an_operator_without_independent_axes_is_computed_whole() -> None:
+    """Nothing of it can be left out, however big it is."""
+    declared = product(independent=())
+    assert dict.fromkeys(("M", "K", "N")) == choose(declared, product_case(900, 900, 900), 0)
+
+
+def test_an_axis_that_is_short_stays_whole_beside_one_that_is_long() -> None:
+    """Eight rows are all compared, of many columns a sample."""
+    declared, case = operator(independent=("rows", "cols")), case_of(rows=8, cols=500_000)
+    expected = expect(DEVICE, declared, case, buffers_of(declared, case), 3)
+    assert expected.index["rows"] is None
+    assert "sampled 37500 of 500000 cols, both ends among them" == expected.way
+
+
+@settings(deadline=None)
+@given(
+    extent=st.integers(25, 10**10),
+    count=st.integers(24, 5000),
+    seed=st.integers(0, 2**32),
+)
+def test_sampled_indices_are_distinct_in_order_and_everywhere(
+    extent: int, count: int, seed: int
+) -> None:
+    """Both ends, and no gap wider than two strata."""
+    count = min(count, extent - 1)
+    chosen = _spread(np.random.default_rng(seed), extent, count)
+    gaps = np.diff(chosen)
+    assert count == len(chosen)
+    assert list(range(END_COUNT)) == chosen[:END_COUNT].tolist()
+    assert list(range(extent - END_COUNT, extent)) == chosen[-END_COUNT:].tolist()
+    assert gaps.min() >= 1
+    assert gaps.max() <= 2 * math.ceil((extent - 2 * END_COUNT) / (count - 2 * END_COUNT))
+
+
+def test_a_reference_gets_its_params() -> None:
+    """By name, with the case's value."""
+    declared = operator(lambda x, factor: factor * x, params={"factor": (2, 3)})
+
+    def thrice(x: Any, y: Any, factor: int) -> None:
+        del factor
+        y[...] = 3 * x
+
+    assert 0.01 > checked(thrice, declared, case_of(factor=3)).error_fraction
+    assert "off by" in failure(thrice, declared=declared, case=case_of(factor=2)).message
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        ("returned 2 outputs, 1 are declared", lambda x: (x, x)),
+        ("returned 'y' of shape (6,), declared is (6, 5) (rows cols)", lambda x: x.sum(axis=1)),
+        ("returned 'y' of shape (5, 6), declared is (6, 5)", lambda x: x.T),
+        ("returned 'y' of shape (), declared is (6, 5)", lambda x: x.sum()),
+    ],
+)
+def test_a_reference_that_returns_something_else_is_named(
+    words: str, reference: Callable[..., Any]
+) -> None:
+    """The fault is the operator's: the kernel has no verdict."""
+    error = failure(right, declared=operator(reference))
+    assert ("", True) == (error.verdict, words in error.message)
+
+
+def test_one_array_for_two_outputs_is_named() -> None:
+    """A reference that forgot an output."""
+    args = (Arg("x", "rows cols"), Arg("y", "rows cols", "out"), Arg("z", "rows cols", "out"))
+    assert (
+        "returned 1 outputs, 2 are declared" in failure(right, declared=operator(args=args)).message
+    )
+
+
+def test_the_distribution_of_every_input_is_said() -> None:
+    """With what a fan-in divides by; outputs have none, in-place arguments do."""
+    declared = operator(
+        lambda x, w, b, s: (s, x + w + b),
+        args=(
+            Arg("x", "rows cols"),
+            Arg("w", "rows cols", init=Normal(0.5, fan_in="cols")),
+            Arg("b", "cols", init=Uniform(-1, 0.25)),
+            Arg("s", "rows cols", "inout", init=Normal(fan_in="rows")),
+            Arg("y", "rows cols", "out"),
+        ),
+    )
+    expected = expect(DEVICE, declared, case_of(), buffers_of(declared, case_of()), 3)
+    assert (
+        "x normal(0, 1); w normal(0, 0.5/sqrt(cols=5)); b uniform(-1, 0.25); "
+        "s normal(0, 1/sqrt(rows=6))"
+    ) == expected.inputs
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "seen"),
+    [
+        ("fp16", 65519.9, 65519.9),
+        ("fp16", 65520.0, math.inf),
+        ("fp16", -1e9, -math.inf),
+        ("bf16", 3.39e38, 3.39e38),
+        ("bf16", 3.4e38, math.inf),
+        ("fp32", 3.4e38, 3.4e38),
+        ("fp32", 1e39, math.inf),
+        ("fp64", 1e308, 1e308),
+    ],
+)
+def test_a_reference_beyond_the_dtype_is_infinite(dtype: str, value: float, seen: float) -> None:
+    """What a dtype can't hold rounds to infinity in the kernel, so it must in the reference."""
+    assert [seen] == list(held(np.array([value]), dtype))
