@@ -104,8 +104,8 @@ def _memory_s(work: Work, roof: Roof) -> float:
 def _reads_are_no_dearer(times: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Let no stream that reads half or more be slower than one that reads a smaller share.
 
-    Writes cost at least what reads do, so where a read kernel is the slower one (its sum across
-    blocks costs 2 us at 64 KB on an H200), the fault is the kernel's and not the card's.
+    Writes cost at least what reads do, so where a read kernel is the slower one (it has to add up
+    what it reads, which a copy has not), the fault is the kernel's and not the card's.
     """
     found: list[tuple[float, float]] = []
     for share, time_s in times:

@@ -16,7 +16,7 @@ from solkit.model import CacheMode
 MODES: tuple[CacheMode, ...] = ("cold", "clean", "zeroed", "hot")
 # Below, the few hundred bytes of a kernel's code and parameters are a visible share of the counts.
 SIZES = (64 * KIB, *(size * MIB for size in (1, 4, 16, 32, 64, 256, 1024)))
-PROFILES = 5
+PROFILES = 3
 
 
 def measure(save: Save) -> None:
@@ -58,7 +58,7 @@ def _row(stream: Stream, kernel: str, buffer_bytes: int, mode: CacheMode) -> dic
 def counted(row: dict[str, Any], seen: ncu.Seen) -> dict[str, Any]:
     """Return what ncu adds to a row: bytes, their shares of input and output, and its own time."""
     shares = {"read_fraction": round(seen.read_bytes / row["input_bytes"], 4)}
-    if row["kernel"] == "copy":  # `read` writes one float
+    if row["kernel"] == "copy":  # `read` writes 4 bytes a row
         shares["write_fraction"] = round(seen.written_bytes / row["output_bytes"], 4)
     return {
         "dram_read_bytes": round(seen.read_bytes),

@@ -12,6 +12,7 @@ MIB = 2**20
 SPIN_US = {"cupti": 0.1, "event_blocked": 0.3, "event_unblocked": 0.3, "graph": 0.5}
 SPIN_FRACTION = 0.01
 NCU_FROM_BYTES, NCU_FRACTION = 256 * MIB, 0.02
+RUN_FRACTION, RUN_US = 0.02, 0.096  # `solkit run` against a settled rotation; 3 ticks
 READS = (0.99, 1.01)  # "1.00" of the input, in every size where the counters are read
 WRITES_FROM_BYTES, WRITES = 16 * MIB, (0.95, 1.02)
 AA_PAIRS, AA_FRACTION = 400, 0.01
@@ -35,6 +36,7 @@ def verdicts(record: Record) -> list[Verdict]:
     return [
         *(_spin(record, method) for method in SPIN_US),
         _against_ncu(record),
+        _as_run(record),
         _reads(record),
         _writes(record),
         _aa(record),
@@ -85,6 +87,33 @@ def _against_ncu(record: Record) -> Verdict:
         return Verdict(test, limit, why_missing(record, "copy/ncu", "copy"), None)
     worst = max((row["solkit_us"] / row["ncu_us"] - 1 for row in rows), key=abs)
     return Verdict(test, limit, f"{worst * 100:+.2f} %", abs(worst) <= NCU_FRACTION * ROUNDING)
+
+
+def _as_run(record: Record) -> Verdict:
+    """Hold what a person gets against the same calls after a whole rotation over the buffers."""
+    test = "solkit run, copy and read, against a settled rotation"
+    limit = f"{RUN_FRACTION * 100:g} % or 3 ticks"
+    rows = [
+        row
+        for part in ("copy", "read")
+        for row in rows_of(record, part)
+        if row.get("run_us") and row.get("solkit_us")
+    ]
+    if not rows:
+        return Verdict(test, limit, why_missing(record, "copy/run", "copy"), None)
+
+    def apart(row: Row) -> float:
+        """Return the difference in allowances: 1 is just allowed."""
+        own_us = row["solkit_us"]
+        return float(abs(row["run_us"] - own_us) / max(RUN_US, RUN_FRACTION * own_us))
+
+    worst = max(rows, key=apart)
+    more_us = worst["run_us"] - worst["solkit_us"]
+    figure = (
+        f"{more_us:+.3f} µs on {worst['solkit_us']:.3f} µs "
+        f"({worst['kernel']}, {worst['buffer_bytes'] // 1024} KiB)"
+    )
+    return Verdict(test, limit, figure, apart(worst) <= ROUNDING)
 
 
 def _reads(record: Record) -> Verdict:

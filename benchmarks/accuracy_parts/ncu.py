@@ -128,7 +128,7 @@ def command(
         "--cache-control": "none",
         "--profile-from-start": "off",
         "--kernel-name-base": "function",
-        "--kernel-name": f"regex:^({names})$",
+        "--kernel-name": f"regex:^({names})",  # a kernel's functions begin with its name
         "--log-file": str(log),
     }
     words = [word for pair in options.items() for word in pair]

@@ -22,6 +22,7 @@ MODES = ("cold", "clean", "zeroed", "hot")
 # Column of the record, and what the page calls the tool.
 TOOLS = {
     "solkit_us": "solkit (CUPTI)",
+    "run_us": "solkit run",
     "ncu_us": "Nsight Compute",
     "nvbench_us": "nvbench",
     "do_bench_us": "do_bench",

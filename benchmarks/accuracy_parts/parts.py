@@ -16,7 +16,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "order": ("order",),
     "aa": ("aa",),
 }
-LIMIT_S = {"environment": 60, "spin": 60, "copy": 270, "cache": 220}
+LIMIT_S = {"environment": 60, "spin": 60, "copy": 300, "cache": 220}
 PIPELINE_LIMIT_S = 260
 
 

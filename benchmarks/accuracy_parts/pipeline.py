@@ -112,6 +112,21 @@ def _talk(command: Sequence[str]) -> str:
     return f"ended with status {done.returncode}: {done.stderr[-600:]}"
 
 
+def streamed_us(kernels: Sequence[str], sizes: Sequence[int]) -> dict[tuple[str, int], float]:
+    """Return what `solkit run` says of bf16 streams, in us, by kernel and bytes of a buffer."""
+    points = {
+        sweeps.stream(name, size).case("solkit").key: (name, size)
+        for name in kernels
+        for size in sizes
+    }
+    measured = run([sweeps.stream(name, size) for name, size in points.values()]).run.outcomes
+    return {
+        points[each.case.key]: _us(each.median_s)
+        for each in measured
+        if isinstance(each, Measured) and each.case.key in points
+    }
+
+
 def measure_aa(save: Save) -> None:
     """Save how often one kernel under two names is called changed."""
     points = sweeps.spread(AA_PAIRS, AA_FROM_S, AA_TO_S)

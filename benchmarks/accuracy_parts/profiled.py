@@ -37,6 +37,7 @@ def profiled(device: CudaDevice, stream: Stream, wanted: Wanted) -> None:
     """Bring the cache to where timed calls find it, then make the calls that are to be profiled."""
     stream.settle(wanted.mode)
     calls, flush = stream.calls(wanted.mode, wanted.count), device.flush(wanted.mode)
+    device.synchronize()
     cp.cuda.runtime.profilerStart()
     for call in calls:
         if flush is not None:

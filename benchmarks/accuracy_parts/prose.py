@@ -44,7 +44,8 @@ One process, one compiled function, the same buffers; the tools take turns, size
 records only during solkit's turn. Each tool is used as its documentation says, so each has its own
 idea of the cache:
 
-- solkit and Nsight Compute rotate over buffer sets of three times the L2 (cold);
+- solkit and Nsight Compute rotate over buffer sets of three times the L2 (cold), after one whole
+  rotation that is not timed; `solkit run` is what the command prints for the same shapes;
 - `triton.testing.do_bench` (median) zeroes 256 MB before each call, nvbench zeroes its L2 flush
   buffer (the package `cuda-bench`; 1.5 s of wall time a point, median of its samples);
 - `triton.testing.do_bench_cudagraph` (median) and `cupyx.profiler.benchmark` (median) repeat the

@@ -4,17 +4,18 @@ import contextlib
 import statistics
 from collections.abc import Iterator, Sequence
 
+from accuracy_parts import sweeps
+
 from solkit.declare.registry import bundled
 from solkit.measure import buffers
 from solkit.measure.device.base import Call
 from solkit.measure.device.cuda.device import CudaDevice
-from solkit.model import CacheMode, Case
+from solkit.model import CacheMode
 from solkit.resources import folder
 
 KIB, MIB = 2**10, 2**20
 SIZES = (4 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB)
 KERNELS = ("copy", "read")
-ITEM_BYTES = 2  # bf16
 SAMPLES = 160
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -29,7 +30,7 @@ class Stream:
 
     def __init__(self, device: CudaDevice, kernel: str, buffer_bytes: int) -> None:
         self._device = device
-        self.case = Case(kernel, "solkit", {"elements": buffer_bytes // ITEM_BYTES}, "bf16")
+        self.case = sweeps.stream(kernel, buffer_bytes).case("solkit")
         operator = _REGISTRY.operators[kernel]
         declared = _REGISTRY.kernels[kernel, "solkit"]
         self.work = operator.work(self.case)
@@ -45,7 +46,7 @@ class Stream:
     def calls(self, mode: CacheMode, count: int) -> list[Call]:
         """Return `count` calls for a cache mode: rotating where it is cold, else on one set."""
         if mode == "cold":
-            return [self._on(self.sets.take()) for _ in range(count)]
+            return [self._on(number) for number in self.sets.next(self._device, count)]
         return [self.same()] * count
 
     def settle(self, mode: CacheMode) -> None:
@@ -53,10 +54,9 @@ class Stream:
 
         After allocation it is full of the lines that filled the buffers, which are dirty.
         """
-        with unrecorded(self._device):  # 46080 sets of 4 KiB are as many records
-            for call in self.calls(mode, self.sets.count if mode == "cold" else 4):
-                call()
-            self._device.synchronize()
+        once = mode == "cold" and self.sets.once  # each set once between two cleanings
+        count = self.sets.count if mode == "cold" else 4
+        self._device.settle_cache(self.calls(mode, 1 if once else count))
 
     def times_us(self, mode: CacheMode, count: int = SAMPLES) -> list[float]:
         """Return `count` times in us, in the order they were taken."""

@@ -14,6 +14,9 @@ from solkit.stats import median
 
 STREAMS = ("read", "triad", "copy", "write")
 TRAFFIC_BYTES = tuple(2**power for power in range(16, 31))  # 64 KiB to 1 GiB
+# Columns of `read`, in fp32: rows of 1 KiB, two 16-byte loads a lane of a warp. 64 KiB are then 64
+# warps (rows of 4 KiB would leave 16 for the whole card), and the sums are 0.4 % of the bytes.
+READ_COLS = 256
 STREAM_COUNT, STREAM_WARM = 41, 5
 LEAST_SETS = 2  # with a single one, calls would find their own lines in the cache
 Say = Callable[[str], None]
@@ -124,13 +127,13 @@ def _cold_times_s(device: Device, program: Program, sets: buffers.BufferSets) ->
     lead = device.lead_count
 
     def times_s(count: int) -> list[float]:
-        calls: list[Call] = [
-            program.bind(sets.buffers(sets.take())) for _ in range(min(count, device.most_calls))
-        ]
+        numbers = sets.next(device, min(count, device.most_calls))
+        calls: list[Call] = [program.bind(sets.buffers(number)) for number in numbers]
         return [sample.time_s for sample in device.time(calls, mode="cold")[lead:]]
 
-    if device.method == "graph":
+    if device.whole_rotation:
         return tuple(times_s(max(STREAM_COUNT, sets.count)))
+    buffers.settle(device, sets, program.bind)
     times_s(STREAM_WARM + lead)
     found: list[float] = []
     while len(found) < STREAM_COUNT:
@@ -138,8 +141,16 @@ def _cold_times_s(device: Device, program: Program, sets: buffers.BufferSets) ->
     return tuple(found)
 
 
+def read_case(kernel: str, read_bytes: int) -> Case:
+    """Return the fp32 case of `read` that reads so many bytes, in whole rows of READ_COLS."""
+    rows = max(1, read_bytes // (4 * READ_COLS))
+    return Case("read", kernel, {"rows": rows, "cols": READ_COLS}, "fp32")
+
+
 def _case(operator: Operator, kernel: str, traffic_bytes: int) -> Case:
     """Return the fp32 case of a stream whose traffic is about so many bytes."""
+    if operator.name == "read":
+        return read_case(kernel, traffic_bytes)
     one = operator.work(Case(operator.name, kernel, {"elements": 2**20}, "fp32"))
     streams = max(1, round(one.traffic_bytes / 2**22))
     elements = max(1, traffic_bytes // (4 * streams) // 1024) * 1024

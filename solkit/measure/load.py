@@ -57,7 +57,7 @@ def sustained(
 ) -> list[Sample]:
     """Return 20 samples of a chip whose clock has settled under this very call, back to back."""
     count = min(max(int(BATCH_S / _warm_s(device, call)), 1), SETTLED_COUNT)
-    batch = partial(device.time, [call] * count, mode="hot", ahead_s=pace.AHEAD_S)
+    batch = partial(device.time, [call] * count, mode="hot", ahead=[call])
     pace.settle(batch, now=now)
     samples: list[Sample] = []
     while len(samples) < SETTLED_COUNT:

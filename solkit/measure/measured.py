@@ -97,8 +97,7 @@ def throttled_count(
 
 
 def _notes(entry: Entry, sets: BufferSets, *, proved: bool) -> Iterator[str]:
-    if entry.program is not None:
-        yield from entry.program.notes
+    yield from entry.ready.notes
     if not entry.blocked:
         yield (
             "the call waits for the device itself, so its samples were not queued ahead: "
@@ -110,6 +109,6 @@ def _notes(entry: Entry, sets: BufferSets, *, proved: bool) -> Iterator[str]:
             f"{entry.job.case.cache_mode!r} should make"
         )
     elif sets.cache == "unknown" and entry.job.case.cache_mode == "cold":
-        yield f"not cold for certain: {sets.count} buffer sets are all that fit, or too small"
+        yield f"not cold for certain: {sets.count} buffer sets are all that memory or a graph holds"
     elif sets.cache == "unknown":
-        yield "not hot: its buffers are larger than the L2"
+        yield "hot only in part: its buffers are larger than half the L2"

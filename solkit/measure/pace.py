@@ -61,12 +61,14 @@ def rest(
 ) -> float:
     """Read the conditions; wait until clock and power are back, and return for how many seconds.
 
-    At most half a second: a card that does not come back has another reason, which is recorded.
+    At most half a second: a card that does not come back has another reason, which is recorded, and
+    what it has then is what it has to come back to from now on.
     """
     rested_s = 0.0
-    while rested_s < REST_MOST_S and not _back(
-        device, conditions, conditions.add(device.conditions())
-    ):
+    while not _back(device, conditions, now := conditions.add(device.conditions())):
+        if rested_s >= REST_MOST_S:
+            conditions.first, conditions.highest_hz = now, now.sm_hz or 0.0
+            break
         sleep(REST_STEP_S)
         rested_s += REST_STEP_S
     return rested_s

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 
+from solkit.errors import BadInput
 from solkit.measure import pace
-from solkit.measure.buffers import BufferSets
+from solkit.measure.buffers import BufferSets, settle
 from solkit.measure.device.base import Call, Device, Sample, Unblockable
+from solkit.measure.device.records import RecordsLost
 from solkit.measure.entry import Entry, Guard, Say, alive
 from solkit.measure.manner import Manner
 from solkit.measure.pace import Conditions
@@ -15,6 +17,8 @@ from solkit.stats import median
 WARM_BATCH = 8
 WARM_MOST_S = 0.3
 GRAPH_LEAST_CALLS = 20
+MOST_AHEAD = 512  # buffer sets of the steady work before a batch
+MOST_ENERGY_SETS = 4096
 
 
 def timed(device: Device, sets: BufferSets, entry: Entry, number: int) -> object:
@@ -35,39 +39,51 @@ def timed(device: Device, sets: BufferSets, entry: Entry, number: int) -> object
 
 
 def batch(
-    device: Device, sets: BufferSets, entry: Entry, count: int, *, ahead_s: float = 0.0
+    device: Device, sets: BufferSets, entry: Entry, count: int, *, steadily: bool = False
 ) -> list[Sample]:
     """Time the kernel on the next buffer sets, `count` times or as often as they allow.
 
     The calls that lead a batch, after another kernel or the host, are run and not counted: they
     would pay for lines that others left in the cache. Calls whose arguments change in place use
-    each set once, then all are restored, outside of any sample. ahead_s: steady work right before.
+    each set once, then all are restored, outside of any sample. steadily: the device works on the
+    same kernel right before, on other sets where there are any.
     """
     lead = device.lead_count if count > 1 else 0
 
-    def drawn() -> list[Call]:
-        numbers = sets.next(device, count + lead)
-        return [entry.ready.bind(sets.buffers(number)) for number in numbers]
+    def bound(wanted: int) -> list[Call]:
+        return [entry.ready.bind(sets.buffers(one)) for one in sets.next(device, wanted)]
 
-    taken = _time(device, entry, drawn, ahead_s=ahead_s)
+    def drawn() -> list[Call]:
+        return bound(count + lead)
+
+    others = max(1, min(MOST_AHEAD, sets.count - count - lead))
+    taken = _time(device, entry, drawn, ahead=bound(others) if steadily else ())
     return taken[lead if len(taken) > 1 else 0 :]
 
 
 def _time(
-    device: Device, entry: Entry, drawn: Callable[[], Sequence[Call]], *, ahead_s: float = 0.0
+    device: Device,
+    entry: Entry,
+    drawn: Callable[[], Sequence[Call]],
+    *,
+    ahead: Sequence[Call] = (),
 ) -> list[Sample]:
-    """Time calls; those that can't be blocked are drawn anew, for arguments changed in place.
+    """Time calls; what must be run again is drawn anew, for arguments changed in place.
 
-    A case has one method: samples taken before it was known that it can't be blocked go.
+    Once: calls that can't be blocked (samples taken before that was known go: a case has one
+    method), and a batch whose records were lost.
     """
     mode = entry.job.case.cache_mode
-    if entry.blocked:
-        try:
-            return device.time(drawn(), mode=mode, ahead_s=ahead_s)
-        except Unblockable:
-            entry.blocked = False
-            entry.samples.clear()
-    return device.time(drawn(), mode=mode, blocked=False, ahead_s=ahead_s)
+    try:
+        return device.time(drawn(), mode=mode, blocked=entry.blocked, ahead=ahead)
+    except Unblockable:
+        if not entry.blocked:
+            raise
+        entry.blocked = False
+        entry.samples.clear()
+    except RecordsLost:
+        pass
+    return device.time(drawn(), mode=mode, blocked=entry.blocked, ahead=ahead)
 
 
 def warm(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -> None:
@@ -77,6 +93,10 @@ def warm(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -
     """
     for entry in entries:
         with Guard(entry, "time", say):
+            if device.whole_rotation:
+                _refuse_drift(entry, "a graph that is replayed", "--timer cupti or event_blocked")
+            if entry.job.case.cache_mode == "cold":
+                settle(device, sets, entry.ready.bind)
             started_s = time.monotonic()
             before: list[Sample] = []
             while (left_s := WARM_MOST_S - (time.monotonic() - started_s)) > 0:
@@ -86,6 +106,16 @@ def warm(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -
                     break
                 before = after
     sets.restore(device)
+
+
+def _refuse_drift(entry: Entry, who: str, instead: str) -> None:
+    """Raise BadInput where in-place arguments would not have their first values in a timed call."""
+    changed = [arg.name for arg in entry.operator.args if arg.role == "inout"]
+    if changed:
+        raise BadInput(
+            f"{who} changes the in-place argument {changed[0]!r} again and again",
+            remedy=f"take {instead} for such operators",
+        )
 
 
 def _warming(device: Device, sets: BufferSets, entry: Entry, left_s: float) -> list[Sample]:
@@ -143,23 +173,26 @@ def _steadily(
 ) -> None:
     def working() -> list[Sample]:
         say(entry.index, "time")
-        return batch(device, sets, entry, _count(device, sets, entry), ahead_s=pace.AHEAD_S)
+        return batch(device, sets, entry, _count(device, sets, entry), steadily=True)
 
     with Guard(entry, "time", say):
+        if sets.count == 1:  # the work before a batch has no other set to go to
+            _refuse_drift(entry, "steady work on one buffer set", "--cache cold or --settle burst")
         pace.settle(working)
         while not entry.ended:
             say(entry.index, "time")
-            _take(device, sets, entry, manner, ahead_s=pace.AHEAD_S)
+            _take(device, sets, entry, manner, steadily=True)
             conditions.add(device.conditions())
 
 
 def _take(
-    device: Device, sets: BufferSets, entry: Entry, manner: Manner, *, ahead_s: float = 0.0
+    device: Device, sets: BufferSets, entry: Entry, manner: Manner, *, steadily: bool = False
 ) -> None:
     started_s = time.monotonic()
     count = _count(device, sets, entry)
-    entry.samples += batch(device, sets, entry, count, ahead_s=ahead_s)
-    entry.spent_s += max(time.monotonic() - started_s - ahead_s, 0.0)
+    entry.samples += batch(device, sets, entry, count, steadily=steadily)
+    work_s = pace.AHEAD_S if steadily else 0.0
+    entry.spent_s += max(time.monotonic() - started_s - work_s, 0.0)
     entry.median_s = median(entry.times_s)
     verdict = enough(
         entry.times_s,
@@ -186,7 +219,8 @@ def energies(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Sa
         with Guard(entry, "time", say):
             sets.restore(device)
             calls: list[Callable[[], object]] = [
-                entry.ready.bind(sets.buffers(number)) for number in range(min(sets.count, 1024))
+                entry.ready.bind(sets.buffers(number))
+                for number in range(min(sets.count, MOST_ENERGY_SETS))
             ]
             entry.energy_j = device.energy_per_call_j(calls)
     sets.restore(device)

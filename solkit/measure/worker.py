@@ -92,9 +92,7 @@ class Worker:
         chosen: Manner = typed(Manner, manner)
         self._device = _device(device, index, chosen.timer)
         include, floor_s = folder("kernels") / "include", self._device.floor_s()
-        times_s, proved = modes_proved(
-            self._device, bundled(), chosen.modes, floor_s=floor_s, include=include
-        )
+        times_s, proved = modes_proved(self._device, chosen.modes, floor_s=floor_s)
         self._settings = group.Settings(chosen, floor_s, include, proved)
         return {
             "versions": self._device.versions(),

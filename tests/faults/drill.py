@@ -84,7 +84,8 @@ def begin(
     before: Callable[[], None] | None = None,
 ) -> Running:
     """Start `solkit run` on a device; before: what its process does first (limits)."""
-    environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": paths}
     if device == "cpu":
         environment["CUDA_VISIBLE_DEVICES"] = "-1"
     process = subprocess.Popen(

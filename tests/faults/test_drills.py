@@ -150,6 +150,17 @@ def test_a_killed_worker_costs_the_case_in_hand(cut: Cut, folder: Path) -> None:
     assert "out-of-memory killer" in hit.remedy
 
 
+def test_a_run_is_completed_by_one_solkit_at_a_time(cut: Cut, folder: Path) -> None:
+    """A second one would write into the lines of the first: exit 4, and the first goes on."""
+    first = resume(folder)
+    first.until_finished(len(keys(folder)) + 1)
+    code, _, errors = resume(folder).end()
+    assert (4, True) == (code, "another solkit is writing it" in errors), errors
+    assert 3 == first.end()[0]
+    run = record.read(folder)
+    assert ("complete", cut.planned) == (run.ended, keys(run))
+
+
 @pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_ends_with_a_report_and_is_completed(
     cut: Cut, folder: Path, ending: str

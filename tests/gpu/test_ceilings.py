@@ -119,7 +119,7 @@ def test_a_stream_of_an_h200(
         "strided",
         "one_load",
         "one_store",
-        "wide",
+        "block",
         "deep",
     }
 

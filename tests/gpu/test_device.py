@@ -142,3 +142,54 @@ def test_a_broken_kernel_costs_its_own_case_only(tmp_path: Path) -> None:
     }
     assert "700" in seen["wild"].message or "illegal" in seen["wild"].message.lower()
     assert "takes 3 parameters" in seen["arguments"].message
+
+
+SCRATCH = '''
+"""A kernel that goes through scratch memory, by name, in two launches."""
+from solkit import Arg, Kernel, Launch, Operator, Work
+
+def work(case):
+    count = case.shape["elements"]
+    return Work(read_bytes=4 * count, write_bytes=4 * count)
+
+def launches(case):
+    grid = (-(-case.shape["elements"] // 256), 1, 1)
+    return (
+        Launch("halve", grid=grid, block=(256, 1, 1), args=("x", "half", "elements")),
+        Launch("scale", grid=grid, block=(256, 1, 1), args=("half", "y", "elements", 6.0)),
+    )
+
+OPERATOR = Operator(
+    name="triple", work=work, reference=lambda x: 3 * x, independent=("elements",),
+    args=(Arg("x", "elements"), Arg("y", "elements", "out")), dtypes=("fp32",))
+KERNEL = Kernel(
+    name="scratch", operator=OPERATOR, source="scratch.cu", launches=launches, dtypes=("fp32",),
+    workspace=lambda case: {"half": 4 * case.shape["elements"]})
+'''
+SCRATCH_SOURCE = """
+extern "C" __global__ void halve(const float* x, float* half, long long count) {
+  long long i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < count) half[i] = 0.5f * x[i];
+}
+extern "C" __global__ void scale(const float* half, float* y, long long count, float by) {
+  long long i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < count) y[i] = by * half[i];
+}
+"""
+
+
+def test_a_call_of_two_launches_and_a_workspace_is_one_sample(tmp_path: Path) -> None:
+    """The span holds both launches; by CUPTI the time in which they ran stands beside it."""
+    (tmp_path / "scratch.py").write_text(SCRATCH)
+    (tmp_path / "scratch.cu").write_text(SCRATCH_SOURCE)
+    settings = Settings(device="cuda", loads=(tmp_path / "scratch.py",))
+    with Bench(settings) as bench:
+        case = Case("triple", "scratch", {"elements": 1_000_003}, "fp32")
+        (facts,) = bench.catalog.describe([case])
+        job = Job(case, facts.work, (), bound(facts.work, Roof("spec", 1e12, {})), 1)
+        ((outcome,),) = bench.measure([[job]], lambda _case, _stage: None)
+    assert isinstance(outcome, Measured), outcome
+    assert (2, "cold") == (outcome.launch_count, outcome.cache)
+    if outcome.method == "cupti":
+        assert outcome.busy_s is not None
+        assert outcome.busy_s < outcome.median_s < outcome.busy_s + 3e-6

@@ -36,6 +36,20 @@ ROW_SHAPES = [
         (2050, 2560),
     )
 ]
+# Rows that end within a warp, a block, four rows at once; odd ones, one item a load; one of 10 M.
+READ_SHAPES = [
+    {"rows": rows, "cols": cols}
+    for rows, cols in (
+        (1, 1),
+        (7, 1),
+        (64, 256),
+        (4099, 256),
+        (135_171, 256),
+        (1057, 33),
+        (19, 128_257),
+        (1, 10_000_019),
+    )
+]
 MATMUL_SHAPES = [
     {"M": rows, "N": cols, "K": depth}
     for rows, cols, depth in (
@@ -73,7 +87,9 @@ def device(registry: Registry) -> CudaDevice:
 def shapes_of(operator: str) -> list[dict[str, int]]:
     if operator == "matmul_add":
         return MATMUL_SHAPES
-    return STREAM_SHAPES if operator in ("copy", "read", "write", "triad") else ROW_SHAPES
+    if operator == "read":
+        return [*ROW_SHAPES, *READ_SHAPES]
+    return STREAM_SHAPES if operator in ("copy", "write", "triad") else ROW_SHAPES
 
 
 def variants(params: dict[str, tuple[Param, ...]]) -> Iterator[dict[str, Param]]:

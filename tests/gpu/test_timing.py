@@ -12,7 +12,7 @@ from solkit.errors import BadInput, NoDevice
 from solkit.measure import buffers
 from solkit.measure.device.base import NothingRan, Unblockable
 from solkit.measure.proof import modes_proved
-from solkit.model import Case
+from solkit.model import CacheMode, Case
 from solkit.resources import folder
 from solkit.stats import median
 
@@ -139,9 +139,8 @@ def test_a_graph_refuses_a_flush_between_its_calls() -> None:
 
 def test_the_cache_states_are_what_their_names_say(best: CudaDevice) -> None:
     """A read of half the L2: memory is slower than the L2, and a flush brings memory back."""
-    include = folder("kernels") / "include"
-    modes = ("cold", "clean", "zeroed", "hot")
-    times_s, proved = modes_proved(best, bundled(), modes, floor_s=best.floor_s(), include=include)
+    modes: tuple[CacheMode, ...] = ("cold", "clean", "zeroed", "hot")
+    times_s, proved = modes_proved(best, modes, floor_s=best.floor_s())
     assert set(modes) == proved
     assert times_s["hot"] < times_s["cold"] / 1.2
     assert times_s["clean"] == pytest.approx(times_s["cold"], rel=0.15)

@@ -8,6 +8,7 @@ from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.measure.device.base import Buffers, Call, DeviceLost, Program, Sample, Unblockable
 from solkit.measure.device.cpu import CpuDevice
+from solkit.measure.pace import AHEAD_S
 from solkit.model import CacheMode, Case, Clocks
 
 MIB = 2**20
@@ -84,11 +85,13 @@ class FakeDevice(CpuDevice):
         *,
         mode: CacheMode = "cold",
         blocked: bool = True,
-        ahead_s: float = 0.0,
+        ahead: Sequence[Call] = (),
     ) -> list[Sample]:
         """Run each call; its time is the formula's."""
         samples = []
-        self.worked_s += ahead_s
+        for call in ahead:
+            call()
+        self.worked_s += AHEAD_S if ahead else 0.0
         self.modes.append(mode)
         for call in calls:
             call()

@@ -227,7 +227,7 @@ class FakeNvml:
         if handle.get("fields") == "refused":  # drivers without the function
             raise NVMLError("Function Not Found")
         if query not in handle:
-            return [SimpleNamespace(nvmlReturn=3, value=SimpleNamespace(uiVal=0))]
+            return [SimpleNamespace(nvmlReturn=3, value=SimpleNamespace(uiVal=7))]  # not a value
         return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=handle[query]))]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: dict[str, Any]) -> int:

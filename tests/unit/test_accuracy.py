@@ -142,6 +142,18 @@ def test_small_copies_may_differ_from_ncu_and_large_ones_may_not() -> None:
     assert (False, "-2.10 %") == (missed.passed, missed.figure)
 
 
+def test_what_solkit_run_prints_is_held_against_the_settled_kernel() -> None:
+    """Three ticks on a short kernel, 2 % on a long one; reads count as copies do."""
+    found: dict[str, Any] = {
+        "copy": [{"kernel": "copy", "buffer_bytes": 4096, "solkit_us": 1.0, "run_us": 1.096}],
+        "read": [{"kernel": "read", "buffer_bytes": 2**28, "solkit_us": 100.0, "run_us": 102.0}],
+    }
+    assert verdict("solkit run", found).passed is True
+    found["read"][0]["run_us"] = 102.1
+    missed = verdict("solkit run", found)
+    assert (False, "+2.100 µs on 100.000 µs (read, 262144 KiB)") == (missed.passed, missed.figure)
+
+
 def test_bytes_are_judged_in_cold_alone_and_writes_from_16_mib() -> None:
     """A hot kernel reads nothing, a small one's writes leave later: neither is a miss."""
     rows = [
@@ -185,7 +197,7 @@ def test_an_absent_tool_is_named_with_the_reason() -> None:
         del row["nvbench_us"]
     text = page.render(found)
     assert "- `nvbench` is absent: ImportError: no cuda.bench" in text
-    assert "| buffer | solkit (CUPTI) | Nsight Compute | do_bench |" in text
+    assert "| buffer | solkit (CUPTI) | solkit run | Nsight Compute | do_bench |" in text
 
 
 def test_a_part_replaces_its_own_figures_and_reasons_only() -> None:
@@ -270,7 +282,7 @@ def test_ncu_leaves_clocks_and_caches_alone_and_sees_the_wanted_kernels_only() -
         Path("log"),
     )
     pairs = dict(pairwise(words))
-    assert ("none", "none", "off", "regex:^(copy|read)$") == (
+    assert ("none", "none", "off", "regex:^(copy|read)") == (
         pairs["--clock-control"],
         pairs["--cache-control"],
         pairs["--profile-from-start"],
@@ -296,6 +308,17 @@ def test_a_first_pass_compiles_every_function_of_the_sweep() -> None:
     first = pipeline.representatives(points)
     assert len(first) < 100
     assert len(first) == len(pipeline.representatives([*first, *points]))
+
+
+@pytest.mark.parametrize("kernel", ["copy", "read"])
+@pytest.mark.parametrize("buffer_bytes", [4096, 2**16, 2**30])
+def test_a_stream_reads_as_many_bytes_as_its_row_of_the_table_says(
+    kernel: str, buffer_bytes: int
+) -> None:
+    """What is written is as much again, or next to nothing."""
+    work = bundled().operators[kernel].work(sweeps.stream(kernel, buffer_bytes).case("solkit"))
+    assert buffer_bytes == work.read_bytes
+    assert work.write_bytes == buffer_bytes or work.write_bytes <= 0.002 * buffer_bytes
 
 
 @given(count=st.integers(2, 450), shortest_us=st.floats(1.5, 5), longest_us=st.floats(10, 2000))

@@ -1,5 +1,6 @@
 """Buffer sets: enough of them that no read is served by a cache, within half the memory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from solkit.declare.operator import Arg, Operator
 from solkit.errors import NoDevice
-from solkit.measure.buffers import BufferSets, cache_label, make, set_count
+from solkit.measure.buffers import BufferSets, cache_label, make, set_count, settle
+from solkit.measure.device.base import Call
 from solkit.model import CacheMode, Case, Work
 
 sizes = st.integers(0, 2**40)
@@ -246,6 +248,7 @@ def test_between_two_restores_all_sets_take_their_turn_but_the_last(
         handed = sets.next(device, count)
         if 0 in handed and turns:
             break
+        assert len(handed) >= min(2, count)
         turns += handed
     assert list(range(len(turns))) == turns
     assert len(turns) >= sets.count - 1
@@ -257,3 +260,31 @@ def test_one_set_is_restored_before_each_call() -> None:
     sets, device = blend_sets(cache_bytes=64 * 1024, mode="hot")
     assert [[0], [0], [0]] == [sets.next(device, 32) for _ in range(3)]
     assert 2 == device.copied  # the first needed none
+
+
+@pytest.mark.parametrize(
+    ("count", "cache_bytes", "mode"),
+    [
+        (5, 60 * 1024, "cold"),  # five sets of 12 KiB fill the cache, of the ten there are
+        (6, 60 * 1024 + 1, "cold"),
+        (256, 8 * MIB, "cold"),  # 683 would fill it; what so small sets write costs nothing
+        (1, 60 * 1024, "hot"),  # there is no more than one
+    ],
+)
+def test_the_cache_settles_by_as_many_calls_as_fill_it(
+    count: int, cache_bytes: int, mode: CacheMode
+) -> None:
+    """Each on a set of its own, none of them timed."""
+    settled: list[int] = []
+
+    class Settles(FakeDevice):
+        def settle_cache(self, calls: Sequence[Call]) -> None:
+            for call in calls:
+                call()
+
+    device = Settles(cache_bytes=cache_bytes)
+    sets = make(device, BLEND, replace(CASE, cache_mode=mode), 7)
+    places = {id(sets.arrays["y"][number]): number for number in range(sets.count)}
+    settle(device, sets, lambda arrays: lambda: settled.append(places[id(arrays["y"])]))
+    assert list(range(count)) == settled
+    assert [] == device.ran

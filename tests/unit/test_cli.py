@@ -222,7 +222,7 @@ def test_a_case_that_fails_is_exit_3_and_costs_itself_alone(tmp_path: Path) -> N
     )
     assert 3 == done.returncode, done.stderr
     assert "of 2 cases 1 failed" in done.stderr
-    assert "failed at check: softmax/wrong" in done.stdout
+    assert "failed at check (wrong values): softmax/wrong" in done.stdout
     assert "1 measured, 1 failed" in done.stdout
     assert str(Path("o") / "report.html") == done.stdout.splitlines()[-1]
 

@@ -26,7 +26,10 @@ ELEMENTS = ({"elements": 1_000_000},)
 # Few shapes, but every template and every shape of a tile or row layout that is often taken.
 SHAPES: dict[str, tuple[dict[str, int], ...]] = {
     "copy": ELEMENTS,
-    "read": ELEMENTS,
+    "read": tuple(
+        {"rows": rows, "cols": cols}
+        for rows, cols in ((2**20, 256), (64, 4096), (33, 1000), (1, 128_257))
+    ),
     "write": ELEMENTS,
     "triad": ELEMENTS,
     "swiglu": ({"rows": 8192, "cols": 11008},),

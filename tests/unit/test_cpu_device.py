@@ -93,6 +93,17 @@ def test_a_sample_is_the_time_of_its_call() -> None:
     assert 0.015 <= long.time_s
 
 
+def test_steady_work_ahead_is_of_the_same_calls_and_is_no_sample() -> None:
+    """For the time asked for, over all calls in turn; then each call's one sample."""
+    ran: list[int] = []
+    calls: list[Call] = [lambda number=number: ran.append(number) for number in range(3)]
+    started_s = time.monotonic()
+    assert 3 == len(CpuDevice().time(calls, ahead_s=0.01))
+    assert 0.01 <= time.monotonic() - started_s
+    assert [0, 1, 2] * (len(ran) // 3) == ran
+    assert len(ran) >= 6
+
+
 @pytest.mark.parametrize("mode", ["clean", "zeroed"])
 def test_the_flush_is_outside_the_sample(mode: CacheMode) -> None:
     """It takes milliseconds, an empty call some hundred nanoseconds."""

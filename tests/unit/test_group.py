@@ -1,6 +1,6 @@
 """A group is measured round-robin on shared inputs; a kernel that fails costs its own case only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Operator
 from solkit.declare.registry import Registry
 from solkit.errors import BadInput
-from solkit.measure import group, timing
-from solkit.measure.device.base import DeviceLost
+from solkit.measure import checking, group, timing
+from solkit.measure.device.base import Call, DeviceLost
 from solkit.measure.group import Lost, Settings
 from solkit.measure.manner import Manner
 from solkit.model import Bound, CacheMode, Case, Clocks, Failed, Measured, Outcome, Stage, Work
@@ -461,3 +461,91 @@ def test_every_stage_is_announced_before_it_begins() -> None:
 def test_the_memory_of_these_tests_is_large_enough() -> None:
     """64 MiB against sets of one KiB."""
     assert 64 * MIB == FakeDevice().free_bytes()
+
+
+@pytest.mark.parametrize("mode", ["cold", "clean", "zeroed", "hot"])
+def test_a_mode_is_claimed_only_where_it_was_proved(mode: CacheMode) -> None:
+    """Else it is `unknown`, with a note; the times are published all the same."""
+    device = FakeDevice(cache_bytes=4096)
+    proved = measured(measure({"k": doubled}, device, mode=mode)["k"])
+    assert (mode, ()) == (proved.cache, proved.notes)
+    others = frozenset({"cold", "clean", "zeroed", "hot"}) - {mode}
+    device = FakeDevice(cache_bytes=4096)
+    found = measured(measure({"k": doubled}, device, mode=mode, proved=others)["k"])
+    assert ("unknown", 20) == (found.cache, found.sample_count)
+    assert f"did not show the times that {mode!r} should make" in found.notes[0]
+    assert {mode} == set(device.modes)
+
+
+def test_processes_that_come_or_go_while_a_group_is_measured_are_counted() -> None:
+    """The most that were seen, before and after, in every outcome of the group."""
+
+    class Visited(FakeDevice):
+        def __init__(self, *counts: int) -> None:
+            super().__init__()
+            self.counts = list(counts)
+
+        def other_process_count(self) -> int:
+            return self.counts.pop(0)
+
+    for counts in ((0, 2), (2, 0)):
+        found = measure({"a": doubled, "b": doubled}, Visited(*counts))
+        assert [2, 2] == [measured(each).other_process_count for each in found.values()]
+
+
+@pytest.mark.parametrize(("energy_j", "asked"), [(0.25, True), (None, False)])
+def test_energy_is_measured_where_it_is_asked_for(*, energy_j: float | None, asked: bool) -> None:
+    """It takes a second of steady work a case."""
+
+    class Counts(FakeDevice):
+        def energy_per_call_j(self, calls: Sequence[Call]) -> float | None:
+            return 0.25 if calls else None
+
+    found = measure({"k": doubled}, Counts(), manner=Manner(energy=asked))
+    assert energy_j == measured(found["k"]).energy_j
+
+
+def test_a_throttled_card_keeps_and_marks_every_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 0.57 of its highest clock for all of them, while the driver names the power cap."""
+    monkeypatch.setattr(timing, "WARM_MOST_S", 0.01)
+    device = FakeDevice(sm_hz=lambda _kernel, _calls: 0.57 * 1.41e9)
+    device.max_clock_hz = 1.41e9
+    found = measured(measure({"k": doubled}, device)["k"])
+    assert (20, 20, 1e-3) == (found.sample_count, found.throttled_count, found.median_s)
+    assert (0.57 * 1.41e9,) * 20 == found.sample_hz
+    assert "software power cap" in found.clocks.event_reasons
+
+
+@pytest.mark.parametrize("call", [1, LAST_CALL])
+def test_what_another_kernel_wrote_is_not_taken_for_what_this_one_did(
+    call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs are poisoned before each checked call, the first and the last."""
+    # It is for Python kernels alone, and poisons as well.
+    monkeypatch.setattr(checking, "_stays_on_its_stream", lambda *_: None)
+    found = measure({"right": doubled, "lazy": BreaksAt(call, nothing)})
+    assert 20 == measured(found["right"]).sample_count
+    stage, message = failure(found["lazy"])
+    assert ("check", True) == (stage, "128 of 128 elements of 'y' were not written" in message)
+
+
+def test_a_call_that_can_not_be_blocked_finds_first_values_in_its_checks() -> None:
+    """Changed in place and run twice where the device has to try again: still called right."""
+    found = measure({"waits": advance}, FakeDevice(unblockable=("waits",)), operator=STEP)
+    assert "formula_unblocked" == measured(found["waits"]).method
+
+
+def test_work_that_escapes_its_stream_fails_the_case_with_a_verdict_of_its_own() -> None:
+    """Its times would miss it; the neighbour is measured."""
+
+    class Watches(FakeDevice):
+        def stray_work(self, call: Call, outputs: Sequence[tuple[Any, str]]) -> str:
+            assert all(np.isnan(array).all() for array, _ in outputs)  # poisoned before
+            call()
+            return "it leaves work on another stream" if self.called == "strays" else ""
+
+    found = measure({"strays": doubled, "stays": doubled}, Watches())
+    assert ("check", "it leaves work on another stream") == failure(found["strays"])
+    assert isinstance(found["strays"], Failed)
+    assert "other_stream" == found["strays"].verdict
+    assert 20 == measured(found["stays"]).sample_count

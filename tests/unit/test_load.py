@@ -7,6 +7,7 @@ import pytest
 from solkit.measure import load
 from solkit.measure.device.base import Call, Sample
 from solkit.measure.device.cpu import CpuDevice
+from solkit.measure.pace import AHEAD_S
 from solkit.model import CacheMode, Clocks
 
 
@@ -27,10 +28,11 @@ class Heated(CpuDevice):
         *,
         mode: CacheMode = "cold",
         blocked: bool = True,  # noqa: ARG002  # the protocol's
-        ahead_s: float = 0.0,
+        ahead: Sequence[Call] = (),
     ) -> list[Sample]:
         """Let the work pass, and lower the clock for it."""
         assert mode == "hot"
+        ahead_s = AHEAD_S if ahead else 0.0
         self.now_s += ahead_s
         self.worked_s += ahead_s
         self.batches.append(len(calls))

@@ -56,7 +56,7 @@ def told(
     device.max_clock_hz = highest_hz
     seen = conditions or Conditions()
     seen.reasons.update(dict.fromkeys(reasons))
-    sets = BufferSets(COPY, {}, {}, 5, cache or entry.job.case.cache_mode)
+    sets = BufferSets(COPY, {}, {}, 5, cache or entry.job.case.cache_mode, 64)
     found = outcome(
         entry, device, sets, seen, floor_s=0.6 * US, proved=proved, other_process_count=strangers
     )
@@ -250,7 +250,7 @@ def test_what_else_was_found_is_handed_on() -> None:
 
 
 def outcome_of(entry: Entry) -> Failed:
-    sets = BufferSets(COPY, {}, {}, 5, "cold")
+    sets = BufferSets(COPY, {}, {}, 5, "cold", 64)
     found = outcome(
         entry, FakeDevice(), sets, Conditions(), floor_s=0.0, proved=True, other_process_count=0
     )

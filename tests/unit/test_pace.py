@@ -195,6 +195,11 @@ def test_one_long_call_is_a_window() -> None:
     assert settled_s(lambda _at_s: 1.5e9, batch_s=0.7) <= 2.2
 
 
+def test_calls_too_long_for_two_windows_are_worked_for_six_seconds() -> None:
+    """Of 1.2 s each: no half second has a neighbour to agree with."""
+    assert 6.0 <= settled_s(lambda _at_s: 1.5e9, batch_s=1.2) <= 7.2
+
+
 @given(hz=st.lists(st.none() | st.floats(2e8, 4e9), min_size=1), batch_s=st.floats(0.01, 1.0))
 def test_steady_work_takes_one_to_six_seconds(hz: list[float | None], batch_s: float) -> None:
     """Whatever the clock does, and one batch more at most."""

@@ -97,7 +97,7 @@ def test_work_on_another_stream_belongs_to_the_call_that_caused_it() -> None:
     stream = Stream()
     stream.ran(STAMP)
     stream.ran("first")
-    side = stream.ran("side", 50_000, start_ns=stream.at_ns)
+    side = stream.ran("side", 50_000, start_ns=stream.at_ns + 20_000)
     stream.ran(STAMP)
     stream.ran("second")
     stream.ran(STAMP)
@@ -245,6 +245,15 @@ def test_work_that_goes_on_after_the_stream_is_late() -> None:
     stream.ran("side", 90_000, start_ns=mine.end_ns)
     stream.ran(STAMP)
     assert LATE == stray(stream.records, (0, 1))
+
+
+def test_work_that_ends_as_the_stamp_begins_is_not_late() -> None:
+    """To the nanosecond: it was waited for."""
+    stream = held()
+    mine = stream.ran("mine")
+    stream.ran("side", stream.at_ns - mine.start_ns, start_ns=mine.start_ns)
+    stream.ran(STAMP)
+    assert "" == stray(stream.records, (0, 1))
 
 
 def test_early_is_said_before_late() -> None:

@@ -248,13 +248,11 @@ def test_samples_of_two_methods_are_never_mixed() -> None:
     """A call that begins to wait while it is sampled: what was blocked before goes."""
 
     class Late(FakeDevice):
-        def time(
-            self, calls: Sequence[Call], *, mode: CacheMode = "cold", blocked: bool = True
-        ) -> list[Sample]:
+        def time(self, calls: Sequence[Call], *, blocked: bool = True, **how: Any) -> list[Sample]:
             if blocked and len(self.ran) > 10:
                 message = "the call waits for the device itself"
                 raise Unblockable(message)
-            found = super().time(calls, mode=mode, blocked=blocked)
+            found = super().time(calls, blocked=blocked, **how)
             return [Sample(1e-3 if blocked else 2e-3)] * len(found)
 
     bench = Bench(Late(), operator=TWICE, set_count=4)
@@ -428,6 +426,36 @@ def test_sustained_samples_carry_the_settled_clock() -> None:
     assert conditions.temperature_c == 30.0 + len(device.ran)
 
 
+def test_steady_work_goes_ahead_of_each_sustained_batch_and_of_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tenth of a second a batch: reading the last one's records was a rest."""
+    monkeypatch.setattr(pace, "settle", lambda _batch: 0.0)
+    for settle, worked_s in (("sustained", 0.4), ("burst", 0.0)):
+        bench = Bench(FakeDevice(), operator=TWICE, set_count=4)
+        bench.sample(settle=settle)
+        assert (20, pytest.approx(worked_s)) == (len(bench.entry.samples), bench.device.worked_s)
+
+
+def test_work_ahead_is_not_the_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second of samples, whatever was worked before each batch."""
+    monkeypatch.setattr(pace, "settle", lambda _batch: 0.0)
+    now = SimpleNamespace(s=0.0)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(monotonic=lambda: now.s))
+
+    class Works(FakeDevice):
+        def time(self, calls: Sequence[Call], *, ahead_s: float = 0.0, **how: Any) -> list[Sample]:
+            now.s += ahead_s + 0.05
+            return super().time(calls, ahead_s=ahead_s, **how)
+
+    bench = Bench(Works(noisy), operator=TWICE, set_count=4)
+    bench.sample(settle="sustained", budget_s=0.49)
+    assert ("time budget of 0.49 s used", pytest.approx(0.5)) == (
+        bench.entry.ended,
+        bench.entry.spent_s,
+    )
+
+
 @pytest.mark.usefixtures("_hurried")
 def test_sustained_measures_one_kernel_after_the_other() -> None:
     """Each settles by its own work: in turn they would never be steady."""
@@ -439,9 +467,9 @@ def test_sustained_measures_one_kernel_after_the_other() -> None:
     assert [20, 20] == [len(each.samples) for each in (bench.entry, other)]
 
 
-@pytest.mark.usefixtures("_hurried")
-def test_steady_work_gives_a_word_with_every_batch() -> None:
+def test_steady_work_gives_a_word_with_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long budget is no hang: who is silent for --timeout seconds is stopped."""
+    monkeypatch.setattr(pace, "settle", lambda _batch: 0.0)
     bench = Bench(FakeDevice(noisy), operator=TWICE, set_count=4)
     bench.sample(settle="sustained", budget_s=600.0)
     assert 1000 <= len(bench.entry.samples) < 1005

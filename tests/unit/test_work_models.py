@@ -108,12 +108,22 @@ def test_softmax_reads_and_writes_once() -> None:
 
 @pytest.mark.parametrize(
     ("operator", "read", "written"),
-    [("copy", 8000, 8000), ("read", 8000, 4), ("write", 4096, 8000), ("triad", 16000, 8000)],
+    [("copy", 8000, 8000), ("write", 4096, 8000), ("triad", 16000, 8000)],
 )
 def test_streams_of_4000_items_of_2_bytes(operator: str, read: int, written: int) -> None:
-    """`write` reads its pattern of 2048 items, `read` writes one float."""
+    """`write` reads its pattern of 2048 items."""
     result = work(operator, "bf16", {"elements": 4000})
     assert (read, written) == (result.read_bytes, result.write_bytes)
+
+
+@pytest.mark.parametrize(("dtype", "read"), [("bf16", 8000), ("fp32", 16_000)])
+def test_read_writes_a_float_a_row(dtype: str, read: int) -> None:
+    """8 rows of 500 items, read once at their own width; the sums are fp32 whatever they are of."""
+    result = work("read", dtype, {"rows": 8, "cols": 500})
+    assert (read, 32) == (result.read_bytes, result.write_bytes)
+    assert {"fp32": 4000} == result.estimated_flop
+    assert {} == result.flop
+    assert REGISTRY.operators["read"].unfused is None
 
 
 @given(

@@ -86,6 +86,10 @@ class Device(Protocol):
         """Whether a batch is repeated as a whole (a graph), so that it has to go over all sets."""
 
     @property
+    def cleans(self) -> bool:
+        """Whether `settle_cache` cleans the cache, so that sets larger than it are used once."""
+
+    @property
     def lead_count(self) -> int:
         """Calls at the head of a batch that are no samples: the caches hold others' lines then."""
 
@@ -132,6 +136,9 @@ class Device(Protocol):
     def copy(self, source: Array, target: Array) -> None:
         """Copy an array on the device."""
 
+    def copy_all(self, source: Array, targets: Sequence[Array]) -> None:
+        """Copy an array to each of an argument's copies on the device."""
+
     def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:
         """Return the float64 entries at the product of `index` (indices or None, per axis)."""
 
@@ -156,16 +163,22 @@ class Device(Protocol):
         *,
         mode: CacheMode = "cold",
         blocked: bool = True,
-        ahead_s: float = 0.0,
+        ahead: Sequence[Call] = (),
     ) -> list[Sample]:
         """Return samples of the calls, in order: one each, or for a graph fewer (means of many).
 
         mode: `clean` and `zeroed` flush the L2 before each call; the others leave that to the
         caller's choice of buffers. blocked: queue everything before the device may run it; a call
-        that waits for the device then raises Unblockable. ahead_s: keep the device at work with
-        the same calls for so long, and queue the batch right behind them, not blocked. NothingRan
-        where a call ran nothing.
+        that waits for the device then raises Unblockable. ahead: keep the device at work with
+        these calls for a tenth of a second, and queue the batch right behind them, not blocked.
+        NothingRan where a call ran nothing, RecordsLost where nobody knows.
         """
+
+    def settle_cache(self, calls: Sequence[Call]) -> None:
+        """Clean the cache of others' dirty lines, then run the calls, untimed and unrecorded."""
+
+    def read_s(self, mode: CacheMode, nbytes: int) -> float:
+        """Return the median of a plain read of so many bytes, in a cache mode."""
 
     def stray_work(self, call: Call, outputs: Sequence[tuple[Array, str]]) -> str:
         """Say what of a call's work escapes its stream, or nothing.

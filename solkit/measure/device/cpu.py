@@ -15,6 +15,7 @@ from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Array, Normal, Operator
 from solkit.errors import NoDevice
 from solkit.measure.device.base import Buffers, Call, Program, Sample, Timer
+from solkit.measure.pace import AHEAD_S
 from solkit.measure.probe import cpu_facts
 from solkit.measure.returned import CPU_KIND, claimed, on_device, same_form
 from solkit.model import CacheMode, Case, Clocks
@@ -33,7 +34,7 @@ class CpuDevice:
     method = unblocked_method = "perf_counter"
     most_calls = 1_000_000
     lead_count = 0
-    whole_rotation = False
+    whole_rotation = cleans = False
     max_clock_hz: float | None = None
     power_limit_w: float | None = None
 
@@ -119,6 +120,11 @@ class CpuDevice:
         """Copy an array."""
         target[...] = source
 
+    def copy_all(self, source: Array, targets: Sequence[Array]) -> None:
+        """Copy an array to each of an argument's copies."""
+        for target in targets:
+            self.copy(source, target)
+
     def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:  # noqa: ARG002  # the protocol's
         """Return the entries at the product of `index`, in float64."""
         for axis, entries in enumerate(index):
@@ -161,13 +167,13 @@ class CpuDevice:
         *,
         mode: CacheMode = "cold",
         blocked: bool = True,  # noqa: ARG002  # a CPU queues nothing
-        ahead_s: float = 0.0,
+        ahead: Sequence[Call] = (),
     ) -> list[Sample]:
         """Return one sample of each call."""
         samples = []
         started_s = time.monotonic()
-        while time.monotonic() - started_s < ahead_s:
-            for call in calls:
+        while ahead and time.monotonic() - started_s < AHEAD_S:
+            for call in ahead:
                 call()
         for call in calls:
             if mode in ("clean", "zeroed"):
@@ -184,6 +190,16 @@ class CpuDevice:
             self._flushed.fill(0.0)
         else:
             self._flushed.sum()
+
+    def settle_cache(self, calls: Sequence[Call]) -> None:
+        """Leave that to warming up: a call here takes longer than its lines' way to memory."""
+
+    def read_s(self, mode: CacheMode, nbytes: int) -> float:
+        """Return the median of sums over so many bytes, in a cache mode."""
+        count = -(-3 * self._cache_bytes // nbytes) if mode == "cold" else 1
+        arrays = np.ones((count, nbytes // 8))
+        calls = [functools.partial(arrays[place % count].sum) for place in range(8)]
+        return median([sample.time_s for sample in self.time(calls, mode=mode)[1:]])
 
     def stray_work(self, call: Call, outputs: Sequence[tuple[Array, str]]) -> str:  # noqa: ARG002  # the protocol's
         """Return nothing: a call is over when it returns."""

@@ -23,7 +23,6 @@ _KINDS = (
     cupti.ActivityKind.MEMSET,
 )
 _BUFFER_BYTES = 8 << 20
-_TRIES = 2
 # CUPTI records for a process, not for whoever asked: one list for all, and who still wants it.
 _RECORDS: list[Record] = []
 _USERS: set[int] = set()
@@ -64,28 +63,21 @@ class CuptiTimer:
                 cupti.activity_disable(kind)
 
     def time(self, calls: Sequence[Call], *, flush: Flush, way: Way) -> list[Sample]:
-        """Return one sample of each call; a batch whose records were lost is taken once more."""
-        for left in reversed(range(_TRIES)):
-            try:
-                return self._time(calls, flush, way)
-            except RecordsLost:
-                if not left:
-                    raise
-        raise AssertionError  # the loop returns or raises
+        """Return one sample of each call; RecordsLost where CUPTI did not deliver them all."""
+        around = self._run(calls, flush, way)
+        parts = windows(self._drained(), around)
+        clocks = self._tools.stamps.clocks_hz(around)
+        return [sample_of(records, hz) for records, hz in zip(parts, clocks, strict=True)]
 
     def stray(self, call: Call) -> str:
         """Say what of a call's work escapes its stream, or nothing; Unblockable where it waits."""
         (around,) = self._run([call], None, "block")
         return stray(self._drained(), around)
 
-    def _time(self, calls: Sequence[Call], flush: Flush, way: Way) -> list[Sample]:
-        around = self._run(calls, flush, way)
-        parts = windows(self._drained(), around)
-        clocks = self._tools.stamps.clocks_hz(around)
-        return [sample_of(records, hz) for records, hz in zip(parts, clocks, strict=True)]
-
     def _run(self, calls: Sequence[Call], flush: Flush, way: Way) -> Places:
-        if way != "follow":  # what is queued must not be waited for
+        if (
+            way != "follow"
+        ):  # stamps of others, or of a batch that broke off, would be taken for these
             self._drained()
 
         def plain(_index: int, call: Call) -> None:

@@ -92,6 +92,11 @@ class CudaDevice:
         return self._timing.timer.method == "graph"
 
     @property
+    def cleans(self) -> bool:
+        """Whether the L2 can be cleaned between calls, which a graph's can't."""
+        return not self.whole_rotation
+
+    @property
     def lead_count(self) -> int:
         """The calls at the head of a batch that are no samples."""
         return self._timing.timer.lead_count
@@ -169,11 +174,7 @@ class CudaDevice:
             self.poison(copies.whole)
             return copies
         self._fill(copies[0].reshape(-1), arg, case, seed)
-        words, stride, done = copies.arena.view(cp.uint64), copies.stride_bytes // 8, 1
-        while done < set_count:  # doubling: a copy a set would take longer than the measurement
-            more = min(done, set_count - done)
-            words[done * stride : (done + more) * stride] = words[: more * stride]
-            done += more
+        copies.repeat()
         return copies
 
     def _fill(self, array: Array, arg: Arg, case: Case, seed: int) -> None:
@@ -205,6 +206,15 @@ class CudaDevice:
     def copy(self, source: Array, target: Array) -> None:
         """Copy an array on the device."""
         target[...] = source
+
+    def copy_all(self, source: Array, targets: Sequence[Array]) -> None:
+        """Copy an array to each of an argument's copies on the device."""
+        if isinstance(targets, Copies):
+            targets[0][...] = source
+            targets.repeat()
+            return
+        for target in targets:
+            target[...] = source
 
     def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:
         """Return the entries at the product of `index`, in float64 on the host."""
@@ -253,13 +263,24 @@ class CudaDevice:
         *,
         mode: CacheMode = "cold",
         blocked: bool = True,
-        ahead_s: float = 0.0,
+        ahead: Sequence[Call] = (),
     ) -> list[Sample]:
         """Return samples of the calls, in order; see Device."""
         try:
-            return self._timing.time(calls, mode=mode, blocked=blocked, ahead_s=ahead_s)
+            return self._timing.time(calls, mode=mode, blocked=blocked, ahead=ahead)
         except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
             raise lost_or_same(error) from error
+
+    def settle_cache(self, calls: Sequence[Call]) -> None:
+        """Clean the L2 of others' dirty lines, then run the calls, untimed and unrecorded."""
+        try:
+            self._timing.settle_cache(calls)
+        except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
+            raise lost_or_same(error) from error
+
+    def read_s(self, mode: CacheMode, nbytes: int) -> float:
+        """Return the median of a plain read of so many bytes, in a cache mode."""
+        return self._timing.read_s(mode, nbytes)
 
     def stray_work(self, call: Call, outputs: Sequence[tuple[Array, str]]) -> str:
         """Say what of a call's work escapes its stream, or nothing; outputs: poisoned ones."""

@@ -2,11 +2,13 @@
 
 import contextlib
 import ctypes
+import functools
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
+from solkit.measure.device.base import Call
 from solkit.measure.device.cuda.timers import Flush
 from solkit.model import CacheMode
 
@@ -19,6 +21,7 @@ class L2:
 
     def __init__(self, reader: Any, *, l2_bytes: int, sm_count: int) -> None:  # noqa: ANN401  # a CuPy function
         self._reader = reader
+        self.size_bytes = l2_bytes
         self._bytes = max(LEAST_FLUSH_BYTES, 2 * l2_bytes)
         self._grid = (sm_count * 8, 1, 1)
         self._buffer: Any = None
@@ -32,6 +35,16 @@ class L2:
             self._buffer = cp.zeros(self._bytes, dtype=cp.uint8)
             self._sink = cp.zeros(1, dtype=cp.uint32)
         return self._read if mode == "clean" else self._zero
+
+    def reads(self, nbytes: int, count: int) -> list[Call]:
+        """Return calls that each read a buffer of their own, of so many bytes."""
+        arena, sink = cp.zeros(count * nbytes, dtype=cp.uint8), cp.zeros(1, dtype=cp.uint32)
+        items = np.int64(nbytes // 16)
+        parts = [arena[place * nbytes : (place + 1) * nbytes] for place in range(count)]
+        return [
+            functools.partial(self._reader, self._grid, (512, 1, 1), (part, items, sink))
+            for part in parts
+        ]
 
     def unpin(self) -> None:
         """Take the set-aside part of the L2 back, and make persisting lines ordinary ones.

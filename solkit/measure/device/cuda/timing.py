@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+import cupy as cp
 import numpy as np
 
 from solkit.errors import NoDevice
@@ -15,11 +16,12 @@ from solkit.measure.device.cuda.stamps import Stamps
 from solkit.measure.device.cuda.stray import stray_by_poison
 from solkit.measure.device.cuda.timers import MOST_CALLS, BatchTimer, Tools, Way, choose
 from solkit.measure.device.cuda.work import Work, energy_per_call_j
+from solkit.measure.pace import AHEAD_S
 from solkit.model import CacheMode
 from solkit.stats import median
 
 _WAKE_NS = 20_000_000  # an idle card needs some milliseconds to raise its clock
-_FLOOR_CALLS, _FLOOR_BATCHES = 33, 8
+_FLOOR_CALLS, _FLOOR_BATCHES, _READ_COUNT = 33, 8, 24
 _DELAY_NS = 60_000  # the host queues a call and what surrounds it in about 30 us
 
 
@@ -47,17 +49,52 @@ class Timing:
         self.timer, self.notes = chosen.timer, chosen.notes
 
     def time(
-        self, calls: Sequence[Call], *, mode: CacheMode, blocked: bool, ahead_s: float
+        self, calls: Sequence[Call], *, mode: CacheMode, blocked: bool, ahead: Sequence[Call]
     ) -> list[Sample]:
         """Return samples of the calls, in order; see Device."""
-        if not ahead_s:
+        if not ahead:
             return self._time(self.timer, calls, mode=mode, blocked=blocked)
         # A block, or a wait for the device, would be a rest: the batch is queued behind the work.
         flush = self.l2.flush(mode)
         self.timer.stop()
-        Work(calls).for_s(ahead_s)
-        self.timer.start()
+        try:
+            Work(ahead).for_s(AHEAD_S)
+        finally:  # a call that raises must not leave the next case without records
+            self.timer.start()
         return self.timer.time(calls, flush=flush, way="follow")
+
+    def settle_cache(self, calls: Sequence[Call]) -> None:
+        """Clean the L2 of others' dirty lines, then run the calls, untimed and unrecorded."""
+        clean = self.l2.flush("clean")
+        self.timer.stop()
+        try:
+            if clean is not None:
+                clean()
+            for call in calls:
+                call()
+            cp.cuda.runtime.deviceSynchronize()
+        finally:
+            self.timer.start()
+
+    def read_s(self, mode: CacheMode, nbytes: int) -> float:
+        """Return the median of a plain read of so many bytes, in a cache mode.
+
+        Plain, since loads that ask to be evicted first leave nothing to be found (bundled streams
+        read 32 MiB from memory even when it is the same 32 MiB again).
+        """
+        count = -(-3 * self.l2.size_bytes // nbytes) if mode == "cold" else 1
+        calls = self.l2.reads(nbytes, count)
+        if mode == "cold":
+            self.settle_cache(calls)
+
+        def batch() -> list[float]:
+            wanted = _READ_COUNT + self.timer.lead_count
+            drawn = [calls[place % count] for place in range(wanted)]
+            taken = self._time(self.timer, drawn, mode=mode, blocked=True)
+            return [sample.time_s for sample in taken[self.timer.lead_count :]]
+
+        batch()  # warms up
+        return median(batch())
 
     def stray_work(self, call: Call, unwritten: Callable[[], Sequence[int]]) -> str:
         """Say what of a call's work escapes its stream, or nothing; see stray.py."""
