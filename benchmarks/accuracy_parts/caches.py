@@ -16,7 +16,6 @@ from solkit.model import CacheMode
 MODES: tuple[CacheMode, ...] = ("cold", "clean", "zeroed", "hot")
 # Below, the few hundred bytes of a kernel's code and parameters are a visible share of the counts.
 SIZES = (64 * KIB, *(size * MIB for size in (1, 4, 16, 32, 64, 256, 1024)))
-PROFILES = 3
 
 
 def measure(save: Save) -> None:
@@ -30,7 +29,12 @@ def measure(save: Save) -> None:
             stream.free()
         print(f"  {kernel}: {len(rows)} rows so far", flush=True)
         save({"cache": rows})
-    wanted = [ncu.Wanted(row["kernel"], row["buffer_bytes"], row["mode"], PROFILES) for row in rows]
+    wanted = [
+        ncu.Wanted(
+            row["kernel"], row["buffer_bytes"], row["mode"], ncu.profiles(row["buffer_bytes"])
+        )
+        for row in rows
+    ]
     try:
         with unrecorded(device):
             seen = ncu.profile(wanted)

@@ -54,9 +54,13 @@ class Stream:
 
         After allocation it is full of the lines that filled the buffers, which are dirty.
         """
-        once = mode == "cold" and self.sets.once  # each set once between two cleanings
-        count = self.sets.count if mode == "cold" else 4
-        self._device.settle_cache(self.calls(mode, 1 if once else count))
+        if mode == "cold" and self.sets.once:  # each set is used once between two cleanings
+            buffers.settle(self._device, self.sets, self._program.bind)
+            self.calls(mode, 1)[0]()
+            self._device.synchronize()
+            return
+        count = 2 * self.sets.count if mode == "cold" else 4
+        self._device.settle_cache(self.calls(mode, count))
 
     def times_us(self, mode: CacheMode, count: int = SAMPLES) -> list[float]:
         """Return `count` times in us, in the order they were taken."""

@@ -21,7 +21,7 @@ from accuracy_parts.streams import KERNELS, SIZES, Stream, median_us, quantiles_
 from solkit.measure.device.base import Call
 from solkit.measure.device.cuda.device import CudaDevice
 
-CUPYX_CALLS, PROFILES = 200, 3
+CUPYX_CALLS = 200
 NVBENCH_LIMIT_S = 1.5  # of wall time a point; by itself it would take up to 15 s for a short one
 
 Row = dict[str, Any]
@@ -158,7 +158,7 @@ def _add_runs(table: Table) -> None:
 
 def _add_profiles(table: Table) -> None:
     """Add Nsight Compute's times, from a process of its own."""
-    wanted = [ncu.Wanted(kernel, size, "cold", PROFILES) for kernel, size in table.rows]
+    wanted = [ncu.Wanted(kernel, size, "cold", ncu.profiles(size)) for kernel, size in table.rows]
     try:
         for found in ncu.profile(wanted):
             row = table.rows[found.wanted.kernel, found.wanted.buffer_bytes]

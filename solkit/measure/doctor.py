@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from ctypes import CDLL
 from dataclasses import dataclass, field, replace
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 
 from solkit.errors import NoDevice, SolkitError
@@ -53,6 +53,14 @@ def cupy_version() -> str:
     return ""
 
 
+def cupti_version() -> str:
+    """Return the version of the installed cupti-python; else empty."""
+    try:
+        return version("cupti-python")
+    except PackageNotFoundError:
+        return ""
+
+
 def library_loads(name: str) -> bool:
     """Say whether a shared library can be loaded (loading libcuda starts nothing yet)."""
     try:
@@ -72,6 +80,7 @@ class Machine:
     binding: Binding | None = None
     compiler: Callable[[], Compiler] = ask_compiler
     cupy: Callable[[], str] = cupy_version
+    cupti: Callable[[], str] = cupti_version
     trial: Callable[[], Trial] = try_cuda
     loads: Callable[[str], bool] = library_loads
     kernel_cache: Callable[[], Path] = kernel_cache_folder
@@ -144,9 +153,10 @@ def _driver_and_cards(
     if not probe.devices:
         return [*found, Finding("gpu.visible", "fail", probe.reason, probe.remedy, required=True)]
     found.append(driver_checks.visible_devices(probe.devices))
-    version = machine.cupy()
-    found.append(driver_checks.cupy_package(version, cupy_extra(probe.devices[0])))
-    if version:
+    cupy = machine.cupy()
+    found.append(driver_checks.cupy_package(cupy, cupy_extra(probe.devices[0])))
+    if cupy:
+        found.append(driver_checks.timer_package(machine.cupti()))
         found.append(driver_checks.context(machine.trial(), probe.devices))
     found.append(
         host_checks.folder(

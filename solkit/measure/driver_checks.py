@@ -114,6 +114,18 @@ def cupy_package(version: str, extra: str) -> Finding:
     )
 
 
+def timer_package(version: str) -> Finding:
+    """See that the best timer can be had; without it event pairs take the times."""
+    if version:
+        return Finding("cupti.package", "ok", f"cupti-python {version}: times by the GPU's records")
+    return Finding(
+        "cupti.package",
+        "warn",
+        "cupti-python is not installed: event pairs take the times, 3 us above the GPU's own",
+        "pip install 'solkit[cupti]'",
+    )
+
+
 def context(trial: Trial, devices: Sequence[DeviceFacts]) -> Finding:
     """See that CUDA opens every visible device, and that they are the ones NVML names."""
     if trial.error:

@@ -118,8 +118,8 @@ def _conditions(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
                 Fact(
                     "Power read",
                     between(drawn, units.power),
-                    "the driver's average over about a second, read between samples: pauses are "
-                    "in it, so kernels draw more",
+                    "the highest of the driver's readings between batches, one each 0.1 s: pauses "
+                    "are in it, so kernels draw more",
                 )
             )
         made.append(Fact("Temperature", between(warmth, lambda value: f"{value:.0f} °C")))

@@ -18,6 +18,7 @@ class FakeDevice(CpuDevice):
     """Runs kernels as the CPU does, but a call takes what `time_of(kernel, its calls)` says.
 
     `ran` holds the kernel of every timed call in order, `copied` counts copies between arrays.
+    Steady work goes over its calls twice, with `working` set.
     A kernel that raises DeviceLost takes the device with it.
     """
 
@@ -41,6 +42,7 @@ class FakeDevice(CpuDevice):
         self._time_of, self._sm_hz, self._unblockable = time_of, sm_hz, unblockable
         self.ran: list[str] = []
         self.called = ""
+        self.working = False
         self.worked_s = 0.0
         self.modes: list[CacheMode] = []
         self.allocated: list[tuple[str, int, int]] = []
@@ -89,8 +91,10 @@ class FakeDevice(CpuDevice):
     ) -> list[Sample]:
         """Run each call; its time is the formula's."""
         samples = []
-        for call in ahead:
+        self.working = True
+        for call in (*ahead, *ahead):
             call()
+        self.working = False
         self.worked_s += AHEAD_S if ahead else 0.0
         self.modes.append(mode)
         for call in calls:
@@ -115,3 +119,22 @@ class FakeDevice(CpuDevice):
         return Clocks(
             memory_hz=1e9, temperature_c=30.0 + len(self.ran), power_w=99.0, event_reasons=(reason,)
         )
+
+
+class CleaningDevice(FakeDevice):
+    """Settles its cache as a card does: cleans it, then runs the calls.
+
+    `settled` holds how many calls each settling ran; none of them is a timed one.
+    """
+
+    cleans = True
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.settled: list[int] = []
+
+    def settle_cache(self, calls: Sequence[Call]) -> None:
+        """Note the cleaning; run the calls."""
+        self.settled.append(len(calls))
+        for call in calls:
+            call()

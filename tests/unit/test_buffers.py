@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fake_device import MIB, FakeDevice
+from fake_device import MIB, CleaningDevice, FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Arg, Array, Operator
 from solkit.errors import NoDevice
 from solkit.measure.buffers import BufferSets, cache_label, make, set_count, settle
 from solkit.measure.device.base import Call
@@ -43,6 +43,34 @@ def blend_sets(
 ) -> tuple[BufferSets, FakeDevice]:
     device = FakeDevice(cache_bytes=cache_bytes, free_bytes=free_bytes)
     return make(device, operator, replace(CASE, cache_mode=mode), 7), device
+
+
+class Weightless(CleaningDevice):
+    """A device whose arrays take no memory, so that sets may be as large as a card's."""
+
+    kind = "cuda"
+
+    def allocate(self, arg: Arg, case: Case, set_count: int, seed: int) -> list[Array]:  # noqa: ARG002  # the protocol's
+        """Return empty arrays."""
+        return [np.empty(0)] * set_count
+
+
+def once_sets(
+    count: int, *, operator: Operator = BLEND, cache_bytes: int = 12 * 1024
+) -> tuple[BufferSets, CleaningDevice]:
+    """Return sets of 12 KiB, no smaller than the cache; memory has the room for `count` of them."""
+    device = CleaningDevice(cache_bytes=cache_bytes, free_bytes=2 * count * 12 * 1024)
+    sets = make(device, operator, CASE, 7)
+    assert (count, True) == (sets.count, sets.once)
+    return sets, device
+
+
+def settled(device: FakeDevice, sets: BufferSets) -> list[int]:
+    """Settle the cache; return the sets that calls were run on, in order."""
+    ran: list[int] = []
+    places = {id(sets.arrays["y"][number]): number for number in range(sets.count)}
+    settle(device, sets, lambda arrays: lambda: ran.append(places[id(arrays["y"])]))
+    return ran
 
 
 @given(footprint=sizes, cache=sizes, free=sizes, multiple=multiples)
@@ -129,6 +157,19 @@ def test_sets_are_handed_out_in_turn() -> None:
     assert [1, 2, 0, 1, 2, 0] == [sets.take() for _ in range(6)]
 
 
+def test_restore_is_one_copy_to_all_of_an_arguments_copies() -> None:
+    """A device may have a faster way than one after the other."""
+    sets, device = blend_sets(cache_bytes=18 * 1024)
+    seen: list[tuple[bool, bool]] = []
+
+    def copy_all(source: Array, targets: Sequence[Array]) -> None:
+        seen.append((source is sets.pristine["state"], targets is sets.arrays["state"]))
+
+    device.copy_all = copy_all
+    sets.restore(device)
+    assert [(True, True)] == seen
+
+
 def test_restore_gives_in_place_arguments_their_first_values_back() -> None:
     """In every set; outputs and inputs are left as they are."""
     sets, device = blend_sets()
@@ -169,9 +210,9 @@ def test_a_case_larger_than_the_free_memory_is_refused_before_it_is_allocated() 
         blend_sets(free_bytes=8192)
 
 
-@pytest.mark.parametrize(("label", "cache"), [("hot", 12 * 1024), ("unknown", 12 * 1024 - 1)])
-def test_hot_is_said_only_of_a_set_that_fits_into_the_cache(label: str, cache: int) -> None:
-    """One set, the same again and again: 12 KiB."""
+@pytest.mark.parametrize(("label", "cache"), [("hot", 24 * 1024), ("unknown", 24 * 1024 - 1)])
+def test_hot_is_said_only_of_a_set_that_fits_into_half_the_cache(label: str, cache: int) -> None:
+    """One set, the same again and again: 12 KiB, of which each half of an L2 keeps a copy."""
     sets, _ = blend_sets(cache_bytes=cache, mode="hot")
     assert (1, label) == (sets.count, sets.cache)
 
@@ -267,24 +308,133 @@ def test_one_set_is_restored_before_each_call() -> None:
     [
         (5, 60 * 1024, "cold"),  # five sets of 12 KiB fill the cache, of the ten there are
         (6, 60 * 1024 + 1, "cold"),
-        (256, 8 * MIB, "cold"),  # 683 would fill it; what so small sets write costs nothing
+        (512, 6 * MIB, "cold"),  # just as many as fill it
+        (512, 8 * MIB, "cold"),  # 683 would fill it; what so small sets write costs nothing
         (1, 60 * 1024, "hot"),  # there is no more than one
+        (0, 0, "cold"),  # nothing to fill
     ],
 )
 def test_the_cache_settles_by_as_many_calls_as_fill_it(
     count: int, cache_bytes: int, mode: CacheMode
 ) -> None:
     """Each on a set of its own, none of them timed."""
-    settled: list[int] = []
-
-    class Settles(FakeDevice):
-        def settle_cache(self, calls: Sequence[Call]) -> None:
-            for call in calls:
-                call()
-
-    device = Settles(cache_bytes=cache_bytes)
+    device = CleaningDevice(cache_bytes=cache_bytes)
+    device.cleans = False
     sets = make(device, BLEND, replace(CASE, cache_mode=mode), 7)
-    places = {id(sets.arrays["y"][number]): number for number in range(sets.count)}
-    settle(device, sets, lambda arrays: lambda: settled.append(places[id(arrays["y"])]))
-    assert list(range(count)) == settled
-    assert [] == device.ran
+    assert list(range(count)) == settled(device, sets)
+    assert ([], [count]) == (device.ran, device.settled)
+
+
+@pytest.mark.parametrize("operator", [BLEND, PLAIN])
+def test_large_sets_are_gone_over_three_times_and_cleaned(operator: Operator) -> None:
+    """Their pages have to be known by then; the cache is clean and every set is fresh behind it."""
+    sets, device = once_sets(3, operator=operator)
+    assert [0, 1, 2] * 3 == settled(device, sets)
+    assert ([], [3, 3, 3, 0]) == (device.ran, device.settled)
+    assert [0, 1, 2] == sets.next(device, 5)
+
+
+# -- sets used once between two cleanings ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "mib", "free_mib"),
+    [
+        (33, 60, 10**6),  # as large as the cache
+        (33, 248, 10**6),  # 8 GiB hold 33 of them
+        (32, 249, 10**6),
+        (8, 1024, 10**6),
+        (2, 3072, 10**6),
+        (2, 20_000, 10**6),  # two at least, larger than 8 GiB as they are
+        (16, 60, 16 * 2 * 60),  # half the memory
+        (1, 20_000, 50_000),
+        (1, 60, 150),  # alone and no larger than the cache: it does not displace itself
+    ],
+)
+def test_as_many_sets_are_used_once_as_8_gib_hold(count: int, mib: int, free_mib: int) -> None:
+    """33 at most, and two at least where memory has the room: cache of 60 MiB."""
+    device = Weightless(cache_bytes=60 * MIB, free_bytes=free_mib * MIB)
+    case = replace(CASE, shape={"rows": mib * MIB // 12})
+    sets = make(device, BLEND, case, 7)
+    assert (count, True) == (sets.count, sets.once)
+    assert ("cold" if count * mib >= 120 else "unknown") == sets.cache
+
+
+@pytest.mark.parametrize(
+    ("once", "rows", "mode", "cleans"),
+    [
+        (True, 1024, "cold", True),
+        (False, 1023, "cold", True),  # four bytes an argument less than the cache
+        (False, 1024, "cold", False),  # a graph, or a host: nobody cleans
+        (False, 1024, "hot", True),  # one set: the flush, or nobody, cares for its state
+        (False, 1024, "clean", True),
+        (False, 1024, "zeroed", True),
+    ],
+)
+def test_only_cold_sets_no_smaller_than_a_cache_that_is_cleaned_are_used_once(
+    *, once: bool, rows: int, mode: CacheMode, cleans: bool
+) -> None:
+    """A cache of 12 KiB; smaller sets push each other out by their number."""
+    device = Weightless(cache_bytes=12 * 1024)
+    device.cleans = cleans
+    sets = make(device, PLAIN, replace(CASE, shape={"rows": rows}, cache_mode=mode), 7)
+    assert once is sets.once
+    assert (33 if once else 4 if rows == 1023 else 3 if mode == "cold" else 1) == sets.count
+
+
+def test_most_sets_limits_sets_used_once_as_well() -> None:
+    """The last check needs a single one."""
+    sets = make(CleaningDevice(cache_bytes=1), BLEND, CASE, 7, most_sets=1)
+    assert (1, True) == (sets.count, sets.once)
+
+
+@given(
+    count=st.integers(1, 33),
+    counts=st.lists(st.integers(1, 40), min_size=1),
+    operator=st.sampled_from([BLEND, PLAIN]),
+)
+def test_no_set_used_once_comes_again_before_the_cache_is_cleaned(
+    count: int, counts: list[int], operator: Operator
+) -> None:
+    """Whatever batches are asked for: in order from the first, at least one set each."""
+    sets, device = once_sets(count, operator=operator)
+    turns: list[list[int]] = [[]]
+    for wanted in counts:
+        cleaned = len(device.settled)
+        handed = sets.next(device, wanted)
+        assert min(2, wanted, count) <= len(handed) <= wanted
+        turns += [[] for _ in device.settled[cleaned:]]
+        turns[-1] += handed
+    assert all(list(range(len(turn))) == turn for turn in turns)
+    assert all(count - 1 <= len(turn) <= count for turn in turns[:-1])
+    assert [0] * (len(turns) - 1) == device.settled  # cleaned, and no call run
+
+
+@given(count=st.integers(1, 33), counts=st.lists(st.integers(1, 40), min_size=1))
+def test_sets_used_once_have_their_first_values_when_they_come_again(
+    count: int, counts: list[int]
+) -> None:
+    """Restored before the cache is cleaned, for a restore leaves dirty lines."""
+    sets, device = once_sets(count)
+    first = sets.buffers(0)["state"].copy()
+    copied: list[int] = []
+    plain = device.settle_cache
+
+    def settle_cache(calls: Sequence[Call]) -> None:
+        copied.append(device.copied)
+        plain(calls)
+
+    device.settle_cache = settle_cache
+    for wanted in counts:
+        for number in sets.next(device, wanted):
+            state = sets.buffers(number)["state"]
+            assert (first == state).all()
+            state += 1.0
+    assert [count * (turn + 1) for turn in range(len(copied))] == copied
+
+
+def test_sets_used_once_that_nothing_changes_are_not_copied() -> None:
+    """A turn ends with a cleaning alone."""
+    sets, device = once_sets(3, operator=PLAIN)
+    assert [[0, 1], [0, 1, 2], [0]] == [sets.next(device, wanted) for wanted in (2, 5, 1)]
+    assert ([0, 0], 0) == (device.settled, device.copied)

@@ -66,9 +66,10 @@ class StreamDevice(CpuDevice):
         *,
         mode: CacheMode = "cold",
         blocked: bool = True,  # noqa: ARG002  # the protocol's
+        ahead: Sequence[Call] = (),
     ) -> list[Sample]:
         """Take times from the formula; the first of a batch finds another's cache."""
-        assert mode == "cold"
+        assert ("cold", ()) == (mode, ahead)
         assert len(calls) <= self.most_calls
         named = [call for call in calls if isinstance(call, _Named)]
         self.batches.append([call.name for call in named])
@@ -125,6 +126,59 @@ def test_streams_rotate_over_more_than_the_cache() -> None:
     device = StreamDevice(by_size)
     best_stream(device, WORKSHOP, "copy", 16 * KIB)
     assert 12 == len(device.arrays)
+
+
+class Cleaned(StreamDevice):
+    """A card: it cleans its cache, and notes which arrays were read between two cleanings."""
+
+    cleans = True
+
+    def __init__(self) -> None:
+        super().__init__(by_size)
+        self.settled: list[int] = []
+        self.turns: list[list[int]] = []
+
+    def settle_cache(self, calls: Sequence[Call]) -> None:
+        """Note the cleaning and the arrays that fill the cache behind it."""
+        self.settled.append(len(calls))
+        self.turns.append([])
+        self._read(calls)
+
+    def time(self, calls: Sequence[Call], **how: Any) -> list[Sample]:
+        """Note the arrays."""
+        self._read(calls)
+        return super().time(calls, **how)
+
+    def _read(self, calls: Sequence[Call]) -> None:
+        self.turns[-1] += [call.array.ctypes.data for call in calls if isinstance(call, _Named)]
+
+
+def test_the_cache_settles_before_each_kernel_of_a_stream_is_timed() -> None:
+    """By as many calls as fill it: four sets of 16 KiB, for each of three kernels."""
+    device = Cleaned()
+    best_stream(device, WORKSHOP, "copy", 16 * KIB)
+    assert [4, 4, 4] == device.settled
+    assert {4 + 6 + 16 + 16 + 12} == {len(turn) for turn in device.turns}  # warm, 41 samples, leads
+
+
+def test_a_stream_as_large_as_the_cache_reads_no_array_twice_between_two_cleanings() -> None:
+    """33 sets of 64 KiB against a cache of 64 KiB; one call settles each kernel."""
+    device = Cleaned()
+    point = best_stream(device, WORKSHOP, "copy", 64 * KIB)
+    assert point is not None
+    assert (41, 33) == (len(point.times_s), len(device.arrays))
+    assert ({0, 1}, 3) == (set(device.settled), device.settled.count(1))
+    assert all(len(set(turn)) == len(turn) for turn in _between_cleanings(device))
+
+
+def _between_cleanings(device: Cleaned) -> list[list[int]]:
+    """Return the arrays read between two ends of the rotation: a settling does not end one."""
+    turns: list[list[int]] = [[]]
+    for count, turn in zip(device.settled, device.turns, strict=True):
+        if count == 0:
+            turns.append([])
+        turns[-1] += turn
+    return turns
 
 
 def test_a_graph_holds_the_whole_rotation() -> None:

@@ -1,15 +1,18 @@
 """The CPU device: NumPy on this host, timed as it is."""
 
+import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from solkit.errors import NoDevice
-from solkit.measure.device.base import TIMERS, Call
+from solkit.measure.device import cpu
+from solkit.measure.device.base import TIMERS, Call, Sample
 from solkit.measure.device.cpu import LEAST_CACHE_BYTES, CpuDevice
 from solkit.model import CacheMode, Clocks
 
@@ -93,15 +96,127 @@ def test_a_sample_is_the_time_of_its_call() -> None:
     assert 0.015 <= long.time_s
 
 
-def test_steady_work_ahead_is_of_the_same_calls_and_is_no_sample() -> None:
-    """For the time asked for, over all calls in turn; then each call's one sample."""
+def test_steady_work_goes_ahead_on_calls_of_its_own_and_is_no_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tenth of a second over all of them in turn; then each timed call, once."""
+    device, now = CpuDevice(), SimpleNamespace(s=5.0)
+    clock = SimpleNamespace(monotonic=lambda: now.s, perf_counter_ns=time.perf_counter_ns)
+    monkeypatch.setattr(cpu, "time", clock)
+    ran: list[str] = []
+
+    def call(name: str, takes_s: float) -> Call:
+        def work() -> None:
+            ran.append(name)
+            now.s += takes_s
+
+        return work
+
+    ahead = [call("first", 0.02), call("second", 0.02)]
+    timed = [call(name, 0.0) for name in "abc"]
+    assert 3 == len(device.time(timed, ahead=ahead))
+    assert [*["first", "second"] * 3, "a", "b", "c"] == ran  # 0.04 s a round: 0.12 s are enough
+
+
+def test_without_steady_work_the_calls_are_all_that_is_run() -> None:
+    """Nothing ahead: no wait, either."""
     ran: list[int] = []
-    calls: list[Call] = [lambda number=number: ran.append(number) for number in range(3)]
-    started_s = time.monotonic()
-    assert 3 == len(CpuDevice().time(calls, ahead_s=0.01))
-    assert 0.01 <= time.monotonic() - started_s
-    assert [0, 1, 2] * (len(ran) // 3) == ran
-    assert len(ran) >= 6
+    CpuDevice().time([lambda: ran.append(1)], ahead=())
+    assert [1] == ran
+
+
+def test_copies_of_an_argument_get_its_values_one_after_the_other() -> None:
+    """The source stays; so does what is no copy of it, though it lies in the same arena."""
+    arena = np.zeros((4, 2, 3), dtype=np.float32)
+    source = np.arange(6, dtype=np.float32).reshape(2, 3)
+    CpuDevice().copy_all(source, [arena[1], arena[3]])
+    assert [0.0, 15.0, 0.0, 15.0] == arena.sum(axis=(1, 2)).tolist()
+    assert (source == arena[1]).all()
+    assert (source == arena[3]).all()
+    assert list(range(6)) == source.reshape(-1).tolist()
+
+
+def test_a_copy_to_all_of_no_copies_is_nothing() -> None:
+    """And a copy on itself changes nothing."""
+    source = np.ones(3)
+    CpuDevice().copy_all(source, [])
+    CpuDevice().copy_all(source, [source])
+    assert [1.0, 1.0, 1.0] == source.tolist()
+
+
+def test_a_host_does_not_clean_its_cache() -> None:
+    """Sets that are larger than it rotate as others do, and settling runs none of the calls."""
+    device, ran = CpuDevice(), list[int]()
+    device.settle_cache([lambda: ran.append(1)])
+    assert (False, []) == (device.cleans, ran)
+
+
+class Reads(CpuDevice):
+    """Notes the array of each call that is timed; the first call takes longest."""
+
+    def __init__(self, cache_bytes: int) -> None:
+        super().__init__()
+        self._cache_bytes = cache_bytes
+        self.read: list[tuple[int, int]] = []
+        self.modes: list[CacheMode] = []
+
+    def time(
+        self,
+        calls: Sequence[Call],
+        *,
+        mode: CacheMode = "cold",
+        blocked: bool = True,  # noqa: ARG002  # the protocol's
+        ahead: Sequence[Call] = (),
+    ) -> list[Sample]:
+        """Take 9 s for the first call, then 1, 2, 3, ... s."""
+        assert () == ahead
+        for call in calls:
+            assert isinstance(call, functools.partial)
+            array = call.func.__self__
+            assert call() == array.size  # ones: pages of their own, unlike zeros
+            self.read.append((array.ctypes.data, array.nbytes))
+        self.modes.append(mode)
+        return [Sample(9.0), *(Sample(float(place)) for place in range(1, len(calls)))]
+
+
+@pytest.mark.parametrize(
+    ("mode", "arrays", "nbytes"),
+    [
+        ("cold", 6, 512 * 1024),  # three caches of 1 MiB
+        ("cold", 3, MIB),
+        ("cold", 2, 2 * MIB),
+        ("cold", 1, 4 * MIB),  # each read displaces itself
+        ("cold", 8, 1024),  # of 3072: none comes again
+        ("hot", 1, 512 * 1024),
+        ("clean", 1, 512 * 1024),  # the flush is the timing's
+        ("zeroed", 1, 512 * 1024),
+    ],
+)
+def test_a_read_is_of_so_many_bytes_and_cold_of_three_caches(
+    mode: CacheMode, arrays: int, nbytes: int
+) -> None:
+    """Seven samples of eight calls: the median of 1 to 7 s, without the first call's."""
+    device = Reads(MIB)
+    assert 4.0 == device.read_s(mode, nbytes)
+    addresses = [address for address, _ in device.read]
+    assert ({nbytes}, [mode]) == ({size for _, size in device.read}, device.modes)
+    assert (8, arrays) == (len(addresses), len(set(addresses)))
+    assert [addresses[place % arrays] for place in range(8)] == addresses
+
+
+def test_a_large_read_is_not_faster_cold_than_hot() -> None:
+    """Of 16 MiB, the best of three each in turn; a fifth is what a shared host may wander by."""
+    device = small_device(32 * MIB)
+    found = [(device.read_s("cold", 16 * MIB), device.read_s("hot", 16 * MIB)) for _ in range(3)]
+    cold_s, hot_s = (min(times_s) for times_s in zip(*found, strict=True))
+    assert 16 * MIB / 1e12 < hot_s < 1.0  # no host sums a terabyte a second on one core
+    assert hot_s / 1.2 < cold_s < 1.0
+
+
+@pytest.mark.parametrize("mode", ["clean", "zeroed"])
+def test_a_read_behind_a_flush_is_finite(mode: CacheMode) -> None:
+    """The flush is no part of it."""
+    assert 0 < small_device().read_s(mode, MIB) < 0.1
 
 
 @pytest.mark.parametrize("mode", ["clean", "zeroed"])

@@ -30,6 +30,7 @@ def machine(*cards: dict[str, Any], **changes: Any) -> Machine:
         binding=FakeNvml(*cards),
         compiler=lambda: NVRTC,
         cupy=lambda: "14.2.0",
+        cupti=lambda: "13.0.1",
         trial=lambda: WORKING,
         loads=lambda _: False,
         kernel_cache=lambda: ROOT,
@@ -57,6 +58,7 @@ def test_a_sound_machine_can_measure(tmp_path: Path) -> None:
         "nvrtc.library",
         "nvrtc.target",
         "cupy.package",
+        "cupti.package",
         "cuda.context",
         "gpu.visible",
         "gpu.mig",
@@ -162,6 +164,7 @@ def test_the_cpu_alone_needs_no_driver(tmp_path: Path) -> None:
             "install a newer nvidia-cuda-nvrtc",
         ),
         ("cupy.package", "fail", {"cupy": lambda: ""}, "pip install 'solkit[cuda13]'"),
+        ("cupti.package", "warn", {"cupti": lambda: ""}, "pip install 'solkit[cupti]'"),
         (
             "cuda.context",
             "fail",
@@ -501,7 +504,7 @@ def test_the_page_names_every_check_and_every_error() -> None:
         name
         for path in sources
         for name in re.findall(
-            r'"((?:host|driver|cuda|nvrtc|cupy|gpu|profiler)\.[a-z_]+)"', path.read_text()
+            r'"((?:host|driver|cuda|nvrtc|cupy|cupti|gpu|profiler)\.[a-z_]+)"', path.read_text()
         )
     }
     assert len(checks) >= 25

@@ -19,6 +19,7 @@ class Heated(CpuDevice):
     def __init__(self, time_s: float, power_w: float | None = None) -> None:
         super().__init__()
         self.time_s, self.power_w = time_s, power_w
+        self.sm_hz = 1.98e9
         self.batches: list[int] = []
         self.now_s = self.worked_s = 0.0
 
@@ -42,8 +43,8 @@ class Heated(CpuDevice):
         return [Sample(self.time_s, hz)] * len(calls)
 
     def conditions(self) -> Clocks:
-        """Return the power that the test gave it."""
-        return Clocks(sm_hz=1.98e9, power_w=self.power_w)
+        """Return the clock and the power that the test gave it."""
+        return Clocks(sm_hz=self.sm_hz, power_w=self.power_w)
 
     @property
     def power_limit_w(self) -> float | None:
@@ -103,13 +104,31 @@ def test_a_rest_is_at_least_thirty_milliseconds() -> None:
     assert [0.03] == times
 
 
-def test_rests_end_where_a_card_never_comes_back() -> None:
-    """Power that stays up is waited for half a second a rest, and twenty seconds in all."""
+@pytest.mark.parametrize(("sm_hz", "power_w"), [(1.98e9, 690.0), (1.2e9, 100.0)])
+def test_a_card_that_never_comes_back_is_waited_for_once(sm_hz: float, power_w: float) -> None:
+    """Power that stays up, or a clock that stays low: half a second, not after every batch."""
     times, sleep = slept()
     device = Heated(1e-3, power_w=100.0)
     rest = load.Rests(device, sleep=sleep)
-    device.power_w = 690.0
+    device.sm_hz, device.power_w = sm_hz, power_w
     for _ in range(100):
         rest()
+    assert 0.5 == pytest.approx(rest.waited_s)
+    assert 100 * 0.03 + 0.5 == pytest.approx(sum(times))
+
+
+def test_rests_end_where_a_card_falls_again_and_again() -> None:
+    """A clock two percent lower each time: half a second a rest, twenty seconds in all."""
+    times, sleep = slept()
+    device = Heated(1e-3)
+    rest = load.Rests(device, sleep=sleep)
+    waits: list[float] = []
+    for _ in range(100):
+        device.sm_hz *= 0.98
+        before_s = rest.waited_s
+        rest()
+        waits.append(rest.waited_s - before_s)
     assert 20.0 <= rest.waited_s < 20.6
+    assert [pytest.approx(0.5)] * 40 == waits[:40]
+    assert {0.0} == set(waits[41:])
     assert 100 * 0.03 + rest.waited_s == pytest.approx(sum(times))

@@ -204,18 +204,23 @@ def test_a_mode_that_this_card_did_not_show_is_unknown_and_says_so(mode: CacheMo
 
 
 @pytest.mark.parametrize(
-    ("words", "mode"),
+    ("note", "mode"),
     [
-        ("not cold for certain: 5 buffer sets", "cold"),
-        ("its buffers are larger than the L2", "hot"),
+        ("not cold for certain: 5 buffer sets are all that memory or a graph holds", "cold"),
+        ("hot only in part: its buffers are larger than half the L2", "hot"),
     ],
 )
-def test_a_footprint_that_does_not_prove_its_label_is_explained(
-    words: str, mode: CacheMode
-) -> None:
+def test_a_footprint_that_does_not_prove_its_label_is_explained(note: str, mode: CacheMode) -> None:
     """Too few sets, or too large a set."""
     found = told(entry_of(at(None, 1.0), mode=mode), cache="unknown")
-    assert ("unknown", True) == (found.cache, words in found.notes[0])
+    assert ("unknown", (note,)) == (found.cache, found.notes)
+
+
+@pytest.mark.parametrize("mode", ["cold", "hot"])
+def test_a_mode_that_nothing_proves_has_one_note(mode: CacheMode) -> None:
+    """That the card did not show it says more than that the footprint would not do, either."""
+    (note,) = told(entry_of(at(None, 1.0), mode=mode), cache="unknown", proved=False).notes
+    assert f"this card did not show the times that {mode!r} should make" in note
 
 
 def test_a_call_that_was_not_blocked_names_its_method_and_what_it_costs() -> None:

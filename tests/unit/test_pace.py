@@ -99,6 +99,49 @@ def test_a_rest_takes_half_a_second_at_most() -> None:
     assert ["hardware thermal"] == list(conditions.reasons)
 
 
+@pytest.mark.parametrize("low", [clock(1e9, 100.0), clock(2e9, 690.0), clock(1e9, 690.0)])
+def test_what_a_card_has_after_a_vain_rest_is_what_it_comes_back_to(low: Clocks) -> None:
+    """Clock, power or both stay where they are: half a second once, then no rest."""
+    device, naps = Read(clock(2e9, 100.0), low, limit_w=700.0), list[float]()
+    conditions = begun(device)
+    rests_s = [rest(device, conditions, sleep=naps.append) for _ in range(3)]
+    assert [pytest.approx(0.5, abs=0.005), 0.0, 0.0] == rests_s
+    assert (low, low.sm_hz) == (conditions.first, conditions.highest_hz)
+
+
+def test_a_rest_that_ends_in_time_changes_nothing_of_what_to_come_back_to() -> None:
+    """The first reading stays the first; the highest clock stays the highest."""
+    first = clock(2e9, 100.0)
+    device = Read(first, clock(1e9, 690.0), clock(1.99e9, 150.0), limit_w=700.0)
+    conditions = begun(device)
+    assert 0.005 == rest(device, conditions, sleep=lambda _s: None)
+    assert (first, 2e9) == (conditions.first, conditions.highest_hz)
+
+
+def test_a_card_that_falls_further_is_waited_for_again() -> None:
+    """By one percent of what it had last; one that rises is taken at its word."""
+    device = Read(clock(2e9))
+    conditions = begun(device)
+
+    def rested_s(hz: float) -> float:
+        device.answers = repeat(clock(hz))
+        return rest(device, conditions, sleep=lambda _s: None)
+
+    half = pytest.approx(0.5, abs=0.005)
+    waits = [(1.5e9, half), (1.49e9, 0.0), (1.48e9, half), (1.9e9, 0.0), (1.8e9, half)]
+    assert [wanted for _, wanted in waits] == [rested_s(hz) for hz, _ in waits]
+
+
+def test_a_clock_that_falls_silent_in_a_vain_rest_is_not_waited_for() -> None:
+    """Power alone is left to come back to, at what it was."""
+    device = Read(clock(2e9, 100.0), Clocks(power_w=690.0), limit_w=700.0)
+    conditions = begun(device)
+    assert pytest.approx(0.5, abs=0.005) == rest(device, conditions, sleep=lambda _s: None)
+    assert (690.0, 0.0) == (conditions.first.power_w, conditions.highest_hz)
+    device.answers = repeat(clock(1e9, 690.0))
+    assert 0.0 == rest(device, conditions, sleep=lambda _s: None)
+
+
 @given(seen=readings, limit_w=st.none() | st.floats(1, 1000))
 def test_whatever_the_driver_says_a_rest_ends(seen: list[Clocks], limit_w: float | None) -> None:
     """And it says how long it slept."""

@@ -1,6 +1,6 @@
 """Proof of the cache modes: on tables of times, as one read of half the L2 shows them."""
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,13 +8,11 @@ from fake_device import FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
-from solkit.declare.registry import Registry
+from solkit.errors import BadInput
 from solkit.measure.device.base import Call, Sample
 from solkit.measure.device.cpu import CpuDevice
 from solkit.measure.proof import judged, modes_proved
-from solkit.model import CacheMode, Work
+from solkit.model import CacheMode
 
 US = 1e-6
 FLOOR_S = 0.58 * US
@@ -92,60 +90,82 @@ def test_no_flush_is_proved_where_cold_is_not(
     assert proved <= judged(slower, floor_s=floor_s)
 
 
-def registry(reads: list[int]) -> Registry:
-    """Return a registry with a `read` that notes how many elements it was given."""
-    operator = Operator(
-        name="read",
-        args=(Arg("x", "rows cols"), Arg("y", "rows", "out", dtype="fp32")),
-        work=lambda _case: Work(1, 1),
-        reference=lambda x: x.sum(axis=-1),
-    )
-
-    def read(x: Any, y: Any) -> None:
-        reads.append(x.size)
-        y[...] = x.sum(axis=-1)
-
-    found = Registry()
-    found.add([operator], where="here")
-    found.kernels["read", "solkit"] = Kernel(
-        name="solkit", operator=operator, function=read, device="cpu"
-    )
-    return found
-
-
 class Card(FakeDevice):
-    """A card whose read takes what the table of its modes says; the calls that lead more."""
+    """A card whose plain read takes what the table of its modes says."""
 
     kind = "cuda"
-    lead_count = 20
 
-    def __init__(self, table: dict[CacheMode, float]) -> None:
-        super().__init__(cache_bytes=8192)
+    def __init__(self, table: dict[CacheMode, float], *, cache_bytes: int = 8192) -> None:
+        super().__init__(cache_bytes=cache_bytes)
         self.table = table
+        self.reads: list[tuple[CacheMode, int]] = []
 
-    def time(self, calls: Any, *, mode: CacheMode = "cold", **how: Any) -> list[Sample]:
-        """Run the calls; take times from the table."""
-        super().time(calls, mode=mode, **how)
-        return [Sample(1.0)] * 20 + [Sample(self.table[mode])] * (len(calls) - 20)
+    def read_s(self, mode: CacheMode, nbytes: int) -> float:
+        """Note the read."""
+        self.reads.append((mode, nbytes))
+        return self.table[mode]
 
 
 def test_a_run_of_one_mode_measures_cold_and_hot_beside_it_and_proves_what_was_asked_for() -> None:
     """The times of all that was measured are kept; each read is of half the last cache."""
-    reads: list[int] = []
-    times_s, proved = modes_proved(
-        Card(H200), registry(reads), ("zeroed",), floor_s=FLOOR_S, include=Path()
-    )
+    card = Card(H200)
+    times_s, proved = modes_proved(card, ("zeroed",), floor_s=FLOOR_S)
     assert {mode: H200[mode] for mode in ("zeroed", "cold", "hot")} == times_s
     assert frozenset({"zeroed"}) == proved
-    assert {1024} == set(reads)  # of four bytes: 4 KiB of a cache of 8 KiB
+    assert [("zeroed", 4096), ("cold", 4096), ("hot", 4096)] == card.reads
+
+
+@pytest.mark.parametrize(
+    ("modes", "proved"),
+    [
+        (("cold",), {"cold"}),
+        (("hot", "cold"), {"hot", "cold"}),
+        (("hot", "clean", "hot"), {"hot", "clean"}),
+        ((), set()),
+    ],
+)
+def test_each_mode_is_read_once(modes: tuple[CacheMode, ...], proved: set[CacheMode]) -> None:
+    """However often it is named; cold and hot are read always, and claimed where asked for."""
+    card = Card(H200)
+    times_s, found = modes_proved(card, modes, floor_s=FLOOR_S)
+    assert proved == found
+    assert {*modes, "cold", "hot"} == set(times_s)
+    assert len(times_s) == len(card.reads)
+
+
+def test_half_of_an_odd_cache_is_whole_bytes() -> None:
+    """Rounded down: the buffer fits."""
+    card = Card(H200, cache_bytes=8193)
+    modes_proved(card, ("cold",), floor_s=FLOOR_S)
+    assert {4096} == {nbytes for _, nbytes in card.reads}
+
+
+def test_the_floor_is_taken_off_before_modes_are_judged() -> None:
+    """9.35 us against 7.90 us are too near without the floor, and far enough with one of 1 us."""
+    table: dict[CacheMode, float] = {"cold": 9.35 * US, "hot": 7.90 * US}
+    assert frozenset() == modes_proved(Card(table), ("hot",), floor_s=0.0)[1]
+    assert frozenset({"hot"}) == modes_proved(Card(table), ("hot",), floor_s=1 * US)[1]
+
+
+def test_a_timer_that_can_not_flush_says_so_before_the_run() -> None:
+    """A graph asked for `clean`: the refusal goes up, with its remedy."""
+
+    class Graph(Card):
+        def read_s(self, mode: CacheMode, nbytes: int) -> float:
+            if mode == "clean":
+                message = "a graph can't flush the L2 between its calls"
+                raise BadInput(message, remedy="take --cache cold or hot")
+            return super().read_s(mode, nbytes)
+
+    with pytest.raises(BadInput, match="can't flush the L2"):
+        modes_proved(Graph(H200), ("cold", "clean"), floor_s=FLOOR_S)
+    assert frozenset({"cold"}) == modes_proved(Graph(H200), ("cold",), floor_s=FLOOR_S)[1]
 
 
 def test_a_card_without_a_difference_proves_no_mode_of_a_run() -> None:
     """Whatever was asked for."""
     table = dict.fromkeys(H200, 9e-6)
-    found = modes_proved(
-        Card(table), registry([]), ("cold", "clean", "zeroed", "hot"), floor_s=0.0, include=Path()
-    )
+    found = modes_proved(Card(table), ("cold", "clean", "zeroed", "hot"), floor_s=0.0)
     assert (table, frozenset()) == found
 
 
@@ -153,8 +173,11 @@ def test_a_host_proves_its_modes_by_their_footprints_alone() -> None:
     """Nothing is run: another process may hold the shared cache at any moment."""
 
     class Untouched(CpuDevice):
-        def time(self, calls: list[Call], **_how: Any) -> list[Sample]:
+        def time(self, calls: Sequence[Call], **_how: Any) -> list[Sample]:
             raise AssertionError(calls)
 
-    found = modes_proved(Untouched(), Registry(), ("hot", "clean"), floor_s=0.0, include=Path())
+        def read_s(self, mode: CacheMode, nbytes: int) -> float:
+            raise AssertionError(mode, nbytes)
+
+    found = modes_proved(Untouched(), ("hot", "clean"), floor_s=0.0)
     assert ({}, frozenset({"hot", "clean"})) == found

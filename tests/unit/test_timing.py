@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_device import MIB, FakeDevice
+from fake_device import MIB, CleaningDevice, FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +41,10 @@ STEP = Operator(
 
 
 class Bench:
-    """One kernel that notes the set of each call and whether its state was the first one."""
+    """One kernel that notes the set of each call and whether its state was the first one.
+
+    Calls of steady work, which is no sample, are noted apart: `worked`, not `handed`.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Bench:
             name: array.copy() for name, array in self.sets.buffers(0).items() if name == "state"
         }
         self.handed: list[int] = []
+        self.worked: list[int] = []
         self.spoiled = 0
 
     def _sets(self, operator: Operator, mode: CacheMode) -> BufferSets:
@@ -73,7 +77,8 @@ class Bench:
         def function(**arrays: Any) -> None:
             out = arrays[operator.args[1].name]
             copies = self.sets.arrays[operator.args[1].name]
-            self.handed.append(
+            working = self.device.working
+            (self.worked if working else self.handed).append(
                 next(
                     n
                     for n, each in enumerate(copies)
@@ -81,7 +86,8 @@ class Bench:
                 )
             )
             if "state" in arrays:
-                self.spoiled += not (arrays["state"] == self.first["state"]).all()
+                same = (arrays["state"] == self.first["state"]).all()
+                self.spoiled += not working and not same
                 arrays["state"] += 1.0
 
         case = Case(operator.name, name, {"rows": 8}, "fp32", cache_mode=mode)
@@ -92,9 +98,9 @@ class Bench:
         entry.median_s = 1e-3  # as warming up leaves it
         return entry
 
-    def batch(self, count: int) -> list[Sample]:
+    def batch(self, count: int, *, steadily: bool = False) -> list[Sample]:
         """Take a batch."""
-        return timing.batch(self.device, self.sets, self.entry, count)
+        return timing.batch(self.device, self.sets, self.entry, count, steadily=steadily)
 
     def warm(self) -> None:
         """Warm the kernel up."""
@@ -120,6 +126,12 @@ class Bench:
 
 class Led(FakeDevice):
     """A device whose batches need calls that lead."""
+
+    lead_count = 1
+
+
+class Cleans(CleaningDevice):
+    """A card: it cleans its cache, and its batches need calls that lead."""
 
     lead_count = 1
 
@@ -191,15 +203,37 @@ def test_in_place_arguments_see_their_first_values_in_every_timed_call(
         assert set(device.modes) == {mode}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("settle", "mode"),
+    [*[("burst", mode) for mode in MODES], ("sustained", "cold")],
+)
+@pytest.mark.parametrize("set_count", [2, 3, 6, 7, 40])
 @pytest.mark.usefixtures("_still", "_hurried")
-def test_first_values_are_there_in_a_whole_measurement(mode: CacheMode) -> None:
-    """From the first warming call to the last sample, at both paces."""
-    for settle in ("burst", "sustained"):
-        bench = Bench(Led(cache_bytes=MIB), mode=mode, set_count=6)
+def test_first_values_are_there_in_a_whole_measurement(
+    settle: str, mode: CacheMode, set_count: int
+) -> None:
+    """From the first warming call to the last sample, however few the sets are."""
+    for device in (FakeDevice(cache_bytes=MIB), Led(cache_bytes=MIB), Cleans(cache_bytes=MIB)):
+        bench = Bench(device, mode=mode, set_count=set_count)
         bench.warm()
         bench.sample(settle=settle)
         assert (0, "precision reached") == (bench.spoiled, bench.entry.ended)
+
+
+@given(counts=st.lists(st.integers(1, 40), min_size=1, max_size=8), set_count=st.integers(2, 60))
+def test_in_place_arguments_see_their_first_values_behind_steady_work(
+    counts: list[int], set_count: int
+) -> None:
+    """The work before a batch changes its own sets again and again, and never the batch's."""
+    for device in (FakeDevice(), Led()):
+        bench = Bench(device, set_count=set_count)
+        for count in counts:
+            bench.worked.clear()
+            bench.handed.clear()
+            assert 1 <= len(bench.batch(count, steadily=True)) <= count
+            assert bench.worked
+            assert set() == set(bench.worked) & set(bench.handed)
+        assert 0 == bench.spoiled
 
 
 def test_hot_calls_without_changes_use_one_set_without_a_copy() -> None:
@@ -261,6 +295,89 @@ def test_samples_of_two_methods_are_never_mixed() -> None:
     assert ("precision reached", False) == (bench.entry.ended, bench.entry.blocked)
 
 
+class Loses(FakeDevice):
+    """A device that loses the records of some batches, by their number, after their calls ran."""
+
+    def __init__(self, *batches: int, **named: Any) -> None:
+        super().__init__(**named)
+        self.lost, self.count = batches, 0
+
+    def time(self, calls: Sequence[Call], **how: Any) -> list[Sample]:
+        """Run the calls; raise where their records are lost."""
+        found = super().time(calls, **how)
+        self.count += 1
+        if self.count in self.lost:
+            message = "0 of 5 stamps were recorded"
+            raise RecordsLost(message, remedy="take --timer event_blocked")
+        return found
+
+
+@pytest.mark.parametrize("steadily", [False, True])
+@pytest.mark.parametrize("set_count", [2, 3, 12])
+def test_a_batch_whose_records_were_lost_is_taken_once_more_on_first_values(
+    set_count: int, *, steadily: bool
+) -> None:
+    """Its sets are drawn anew, those of the work ahead too; the method stays."""
+    device = Loses(1, 3)
+    bench = Bench(device, set_count=set_count)
+    for taken in (2, 4):
+        assert 1 <= len(bench.batch(5, steadily=steadily)) <= 5
+        assert (taken, 0, True) == (device.count, bench.spoiled, bench.entry.blocked)
+
+
+def test_cold_calls_go_on_behind_a_batch_whose_records_were_lost() -> None:
+    """Its sets were read: the next ones are the coldest."""
+    bench = Bench(Loses(1), operator=TWICE, set_count=7)
+    assert 3 == len(bench.batch(3))
+    assert [1, 2, 3, 4, 5, 6] == bench.handed
+
+
+def test_records_that_are_lost_twice_are_the_cases_failure() -> None:
+    """Batch after batch would be lost: it says so instead."""
+    device = Loses(1, 2)
+    bench = Bench(device, operator=TWICE, set_count=4)
+    bench.sample()
+    assert bench.entry.failed is not None
+    assert "0 of 5 stamps were recorded" == bench.entry.failed.message
+    assert (2, []) == (device.count, bench.entry.samples)
+
+
+@pytest.mark.usefixtures("_still")
+def test_lost_records_cost_no_sample_that_was_taken() -> None:
+    """Batches of five: the third is lost and taken again, twenty samples are there all the same."""
+    device = Loses(3)
+    bench = Bench(device, operator=TWICE, set_count=4)
+    bench.sample()
+    assert (5, 20, 25) == (device.count, len(bench.entry.samples), len(bench.handed))
+
+
+def test_a_call_that_waits_whatever_is_done_fails_its_case() -> None:
+    """Blocked, then not blocked; there is no third way."""
+    tried: list[bool] = []
+
+    class Never(FakeDevice):
+        def time(self, calls: Sequence[Call], *, blocked: bool = True, **how: Any) -> list[Sample]:
+            tried.append(blocked)
+            message = f"{len(calls)} calls wait, {sorted(how)}"
+            raise Unblockable(message)
+
+    bench = Bench(Never(), operator=TWICE, set_count=4)
+    bench.sample()
+    assert bench.entry.failed is not None
+    assert ("5 calls wait, ['ahead', 'mode']", [True, False]) == (bench.entry.failed.message, tried)
+    with pytest.raises(Unblockable, match="2 calls wait"):
+        bench.batch(2)  # not blocked any more: the same would be the same
+    assert [True, False, False] == tried
+
+
+def test_a_call_that_waits_behind_steady_work_is_taken_again_on_first_values() -> None:
+    """The sets of the work ahead are drawn anew as well."""
+    for set_count in (2, 3, 12):
+        bench = Bench(FakeDevice(unblockable=("k",)), set_count=set_count)
+        assert 1 <= len(bench.batch(5, steadily=True)) <= 5
+        assert (False, 0) == (bench.entry.blocked, bench.spoiled)
+
+
 # -- warming up ---------------------------------------------------------------------------------
 
 
@@ -311,6 +428,17 @@ def test_warming_leaves_no_samples_and_restores_what_it_changed() -> None:
     bench.warm()
     assert ([], 1e-3) == (bench.entry.samples, bench.entry.median_s)
     assert all((bench.sets.buffers(n)["state"] == bench.first["state"]).all() for n in range(6))
+
+
+@pytest.mark.parametrize(("calls", "mode"), [(5, "cold"), (0, "hot"), (0, "clean"), (0, "zeroed")])
+@pytest.mark.usefixtures("_patient")
+def test_the_cache_settles_before_cold_calls_warm_up(calls: int, mode: CacheMode) -> None:
+    """Each kernel's own, by as many sets as fill it; the other modes make their own state."""
+    bench = Bench(Cleans(cache_bytes=MIB), operator=TWICE, mode=mode, set_count=10)
+    other = bench.add("other", TWICE, mode)
+    timing.warm(bench.device, bench.sets, [bench.entry, other], bench.say)
+    assert ([calls] * 2 if calls else []) == bench.device.settled
+    assert 2 * (20 + calls) == len(bench.handed)  # twice eight warm up, in batches of 5 and 3, led
 
 
 # -- sampling -----------------------------------------------------------------------------------
@@ -444,9 +572,11 @@ def test_work_ahead_is_not_the_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "time", SimpleNamespace(monotonic=lambda: now.s))
 
     class Works(FakeDevice):
-        def time(self, calls: Sequence[Call], *, ahead_s: float = 0.0, **how: Any) -> list[Sample]:
-            now.s += ahead_s + 0.05
-            return super().time(calls, ahead_s=ahead_s, **how)
+        def time(
+            self, calls: Sequence[Call], *, ahead: Sequence[Call] = (), **how: Any
+        ) -> list[Sample]:
+            now.s += (0.1 if ahead else 0.0) + 0.05
+            return super().time(calls, ahead=ahead, **how)
 
     bench = Bench(Works(noisy), operator=TWICE, set_count=4)
     bench.sample(settle="sustained", budget_s=0.49)
@@ -454,6 +584,79 @@ def test_work_ahead_is_not_the_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
         bench.entry.ended,
         bench.entry.spent_s,
     )
+
+
+@pytest.mark.parametrize(
+    ("worked", "handed", "set_count", "count"),
+    [
+        ([1, 2, 3], [4, 5, 6, 0], 7, 3),  # three samples and the call that leads them
+        ([1], [2, 3, 4, 5, 6, 0, 1, 2], 7, 7),  # the batch goes over all sets by itself
+        ([1], [0, 1, 0], 2, 2),
+        ([*range(1, 513)], [513, 514, 515], 600, 2),  # 512 are enough
+    ],
+)
+def test_steady_work_goes_over_other_sets_than_the_batch(
+    worked: list[int], handed: list[int], set_count: int, count: int
+) -> None:
+    """Where there are any, 512 at most, in the order of the rotation."""
+    bench = Bench(Led(), operator=TWICE, set_count=set_count)
+    samples = bench.batch(count, steadily=True)
+    assert (worked * 2, len(handed) - 1) == (bench.worked, len(samples))
+    assert handed == bench.handed
+
+
+def test_hot_steady_work_is_on_the_one_set_there_is() -> None:
+    """The same buffers, which nothing changes."""
+    bench = Bench(Led(cache_bytes=MIB), operator=TWICE, mode="hot")
+    assert 3 == len(bench.batch(3, steadily=True))
+    assert ([0, 0], [0] * 4) == (bench.worked, bench.handed)
+
+
+def test_steady_work_shares_the_only_set_that_memory_has_room_for() -> None:
+    """Cold, and as large as the cache: there is nothing else to work on."""
+    bench = Bench(Cleans(free_bytes=3 * SET_BYTES), operator=TWICE, set_count=2)
+    assert (1, True) == (bench.sets.count, bench.sets.once)
+    assert [1, 1] == [len(bench.batch(5, steadily=True)) for _ in range(2)]
+    assert ([0] * 4, [0, 0], [0]) == (bench.worked, bench.handed, bench.device.settled)
+
+
+@pytest.mark.parametrize("mode", ["clean", "zeroed", "hot"])
+def test_an_operator_in_place_is_not_sustained_on_one_set(mode: CacheMode) -> None:
+    """The work before a batch would change what the batch begins with: refused before it runs."""
+    bench = Bench(FakeDevice(cache_bytes=MIB), mode=mode)
+    bench.sample(settle="sustained")
+    failed = bench.entry.failed
+    assert failed is not None
+    assert (
+        "time",
+        "steady work on one buffer set changes the in-place argument 'state' again and again",
+        "take --cache cold or --settle burst for such operators",
+    ) == (failed.stage, failed.message, failed.remedy)
+    assert ([], [], []) == (bench.entry.samples, bench.handed, bench.worked)
+
+
+@pytest.mark.parametrize("mode", ["clean", "zeroed", "hot"])
+@pytest.mark.usefixtures("_hurried")
+def test_an_operator_that_changes_nothing_is_sustained_in_every_mode(mode: CacheMode) -> None:
+    """On its one set."""
+    bench = Bench(FakeDevice(cache_bytes=MIB), operator=TWICE, mode=mode)
+    bench.sample(settle="sustained")
+    assert (None, 20) == (bench.entry.failed, len(bench.entry.samples))
+
+
+@pytest.mark.parametrize("mode", ["cold", "hot"])
+def test_an_operator_in_place_is_not_put_into_a_graph(mode: CacheMode) -> None:
+    """It is replayed as a whole, with no restore between: refused before it runs."""
+    bench = Bench(Graph(), mode=mode)
+    bench.warm()
+    failed = bench.entry.failed
+    assert failed is not None
+    assert (
+        "time",
+        "a graph that is replayed changes the in-place argument 'state' again and again",
+        "take --timer cupti or event_blocked for such operators",
+    ) == (failed.stage, failed.message, failed.remedy)
+    assert [] == bench.handed
 
 
 @pytest.mark.usefixtures("_hurried")
@@ -510,3 +713,20 @@ def test_energy_is_taken_of_calls_on_restored_sets() -> None:
     timing.energies(bench.device, bench.sets, [bench.entry], bench.say)
     assert (0.25, [0, 1, 2, 3, 4, 5], 0) == (bench.entry.energy_j, bench.handed, bench.spoiled)
     assert all((bench.sets.buffers(n)["state"] == bench.first["state"]).all() for n in range(6))
+
+
+def test_sets_used_once_are_timed_once_between_two_cleanings() -> None:
+    """Larger than the cache, 33 of them: the work ahead and the lead take theirs of the turn."""
+    device = Cleans()
+    bench = Bench(device, operator=TWICE, set_count=1)
+    assert (33, True) == (bench.sets.count, bench.sets.once)
+    turns: list[list[int]] = [[]]
+    for steadily in (False, True, True, False, False):
+        cleaned = len(device.settled)
+        bench.handed.clear()
+        bench.worked.clear()
+        bench.batch(8, steadily=steadily)
+        turns += [[] for _ in device.settled[cleaned:]]
+        turns[-1] += [*bench.worked[: len(bench.worked) // 2], *bench.handed]
+    assert [[*range(33)], [*range(33)], [*range(18)]] == turns
+    assert [0, 0] == device.settled

@@ -271,7 +271,7 @@ def test_the_power_that_was_read_is_no_part_of_the_limit() -> None:
     assert ("450 W", "default 500 W") == condition(shown, "Power limit")[1:]
     read = condition(shown, "Power read")
     assert "340 W" == read.value
-    assert read.aside.startswith("the driver's average over about a second, read between samples")
+    assert read.aside.startswith("the highest of the driver's readings between batches")
 
 
 def test_a_column_that_is_empty_everywhere_is_left_out() -> None:

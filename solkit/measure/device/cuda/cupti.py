@@ -7,6 +7,7 @@ This is the only importer of cupti-python.
 
 import contextlib
 import ctypes
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,15 @@ from cupti import cupti
 from solkit.errors import NoDevice
 from solkit.measure.device.base import Call, Sample
 from solkit.measure.device.cuda.timers import MOST_CALLS, Flush, Tools, Way, run_batch
-from solkit.measure.device.records import Places, Record, RecordsLost, sample_of, stray, windows
+from solkit.measure.device.records import (
+    STAMP,
+    Places,
+    Record,
+    RecordsLost,
+    sample_of,
+    stray,
+    windows,
+)
 
 _KINDS = (
     cupti.ActivityKind.CONCURRENT_KERNEL,
@@ -23,6 +32,8 @@ _KINDS = (
     cupti.ActivityKind.MEMSET,
 )
 _BUFFER_BYTES = 8 << 20
+_ASKED_COUNT, _ASKED_S = 10, 0.001
+_SKEW_NS = 50_000  # between CUPTI's clock and its records'; the batch before ended longer ago
 # CUPTI records for a process, not for whoever asked: one list for all, and who still wants it.
 _RECORDS: list[Record] = []
 _USERS: set[int] = set()
@@ -64,40 +75,47 @@ class CuptiTimer:
 
     def time(self, calls: Sequence[Call], *, flush: Flush, way: Way) -> list[Sample]:
         """Return one sample of each call; RecordsLost where CUPTI did not deliver them all."""
-        around = self._run(calls, flush, way)
-        parts = windows(self._drained(), around)
+        around, records = self._run(calls, flush, way)
         clocks = self._tools.stamps.clocks_hz(around)
-        return [sample_of(records, hz) for records, hz in zip(parts, clocks, strict=True)]
+        parts = windows(records, around)
+        return [sample_of(part, hz) for part, hz in zip(parts, clocks, strict=True)]
 
     def stray(self, call: Call) -> str:
         """Say what of a call's work escapes its stream, or nothing; Unblockable where it waits."""
-        (around,) = self._run([call], None, "block")
-        return stray(self._drained(), around)
+        (around,), records = self._run([call], None, "block")
+        return stray(records, around)
 
-    def _run(self, calls: Sequence[Call], flush: Flush, way: Way) -> Places:
-        if (
-            way != "follow"
-        ):  # stamps of others, or of a batch that broke off, would be taken for these
-            self._drained()
+    def _run(self, calls: Sequence[Call], flush: Flush, way: Way) -> tuple[Places, list[Record]]:
+        """Run a batch; return the stamps around its calls, and its records."""
+        since_ns = int(cupti.get_timestamp()) - _SKEW_NS
 
         def plain(_index: int, call: Call) -> None:
             call()
 
-        return run_batch(self._tools, calls, flush, plain, way)
+        around = run_batch(self._tools, calls, flush, plain, way)
+        return around, _delivered(since_ns, 1 + max(after for _, after in around))
 
-    def _drained(self) -> list[Record]:
-        """Return what was recorded since the last time."""
+
+def _delivered(since_ns: int, stamp_count: int) -> list[Record]:
+    """Return what was recorded since a moment; what an earlier batch left over is dropped.
+
+    CUPTI hands records over when it has them: stamps that are missing are asked for again.
+    """
+    for _ in range(_ASKED_COUNT):
         cupti.activity_flush_all(0)
-        dropped = ctypes.c_size_t()
-        cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(dropped))
-        records = list(_RECORDS)
-        _RECORDS.clear()
-        if dropped.value:
-            raise RecordsLost(
-                f"CUPTI dropped {dropped.value} records",
-                remedy="launch less in a call, or take --timer event_blocked",
-            )
-        return records
+        records = [record for record in _RECORDS if record.start_ns >= since_ns]
+        if sum(record.name == STAMP for record in records) >= stamp_count:
+            break
+        time.sleep(_ASKED_S)
+    _RECORDS.clear()
+    dropped = ctypes.c_size_t()
+    cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(dropped))
+    if dropped.value:
+        raise RecordsLost(
+            f"CUPTI dropped {dropped.value} records",
+            remedy="launch less in a call, or take --timer event_blocked",
+        )
+    return records
 
 
 def _buffer() -> tuple[int, int]:

@@ -8,6 +8,7 @@ exception on the way must not leave the device blocked (the flag is raised whate
 garbage collector may free device memory, which waits (it is off meanwhile).
 """
 
+import contextlib
 import gc
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +48,10 @@ class Hold:
             arguments = (np.uint64(self._memory.ptr), np.int64(limit_s * 1e9))
             self._kernel(_ONE, _ONE, arguments)
             queue()
+        except Exception:
+            self._flag[0] = 1
+            quiet()  # what is queued already must not run on into the next batch
+            raise
         finally:
             self._flag[0] = 1
             if collects:
@@ -57,3 +62,9 @@ class Hold:
                 f"the call waits for the device itself, or takes {limit_s:g} s to queue",
                 remedy="leave waiting to the caller; times of such calls hold host work",
             )
+
+
+def quiet() -> None:
+    """Wait for the device; the error that is on its way already is the one to tell."""
+    with contextlib.suppress(cp.cuda.runtime.CUDARuntimeError):
+        cp.cuda.runtime.deviceSynchronize()

@@ -14,7 +14,7 @@ import cupy as cp
 
 from solkit.errors import BadInput, NoDevice, SolkitError
 from solkit.measure.device.base import Call, Sample, Timer, Unblockable
-from solkit.measure.device.cuda.hold import Hold
+from solkit.measure.device.cuda.hold import Hold, quiet
 from solkit.measure.device.cuda.stamps import Stamps
 from solkit.measure.device.records import Places, places
 
@@ -91,7 +91,11 @@ def run_batch(
     if way == "block":
         tools.hold.run(queue)
     else:
-        queue()
+        try:
+            queue()
+        except Exception:
+            quiet()
+            raise
         cp.cuda.runtime.deviceSynchronize()
     return around
 
