@@ -179,7 +179,8 @@ class Measured:
     each of times_s. throttled_count: how many of all samples ran at a lowered clock while the
     driver named a reason; they are kept. busy_s: where a call runs several kernels, the median time
     in which at least one of them ran. energy_j: per call, over a second of steady work, where it
-    was asked for. other_process_count: strangers on the device meanwhile.
+    was asked for. other_process_count: strangers on the device meanwhile. place_fraction: the share
+    of the median by which buffers at another place of the memory may move it.
     ended: which rule ended the sampling. set_count: the buffer sets that calls rotated over.
     notes: what a reader must know to trust the numbers; usually nothing.
     """
@@ -210,6 +211,7 @@ class Measured:
     busy_s: float | None = None
     energy_j: float | None = None
     other_process_count: int = 0
+    place_fraction: float = 0.0
 
 
 Stage = Literal["describe", "compile", "allocate", "launch", "check", "time", "worker"]

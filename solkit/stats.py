@@ -27,6 +27,13 @@ class Spread:
     high_s: float
 
 
+def widened(seen: Spread, fraction: float) -> Spread:
+    """Return a spread whose interval reaches `fraction` of the median to both sides at least."""
+    reach_s = fraction * seen.median_s
+    low_s, high_s = seen.median_s - reach_s, seen.median_s + reach_s
+    return Spread(seen.median_s, min(seen.low_s, low_s), max(seen.high_s, high_s))
+
+
 def quantile(ordered: Sequence[float], fraction: float) -> float:
     """Return the linearly interpolated quantile of sorted samples (type 7)."""
     if not ordered:

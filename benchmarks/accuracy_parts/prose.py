@@ -47,7 +47,7 @@ idea of the cache:
 - solkit and Nsight Compute rotate over buffer sets of three times the L2 (cold), after one whole
   rotation that is not timed; `solkit run` is what the command prints for the same shapes;
 - `triton.testing.do_bench` (median) zeroes 256 MB before each call, nvbench zeroes its L2 flush
-  buffer (the package `cuda-bench`; 1.5 s of wall time a point, median of its samples);
+  buffer (the package `cuda-bench`; 0.8 s of wall time a point, median of its samples);
 - `triton.testing.do_bench_cudagraph` (median) and `cupyx.profiler.benchmark` (median) repeat the
   call on the same buffers and flush nothing, so what fits into the L2 is read from there.
 

@@ -16,7 +16,7 @@ from solkit.resources import folder
 KIB, MIB = 2**10, 2**20
 SIZES = (4 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB)
 KERNELS = ("copy", "read")
-SAMPLES = 160
+SAMPLES, SETTLING = 160, 64
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _REGISTRY = bundled()
@@ -59,7 +59,7 @@ class Stream:
             self.calls(mode, 1)[0]()
             self._device.synchronize()
             return
-        count = 2 * self.sets.count if mode == "cold" else 4
+        count = max(2 * self.sets.count, SETTLING) if mode == "cold" else 4
         self._device.settle_cache(self.calls(mode, count))
 
     def times_us(self, mode: CacheMode, count: int = SAMPLES) -> list[float]:

@@ -22,7 +22,7 @@ from solkit.measure.device.base import Call
 from solkit.measure.device.cuda.device import CudaDevice
 
 CUPYX_CALLS = 200
-NVBENCH_LIMIT_S = 1.5  # of wall time a point; by itself it would take up to 15 s for a short one
+NVBENCH_LIMIT_S = 0.8  # of wall time a point; by itself it would take up to 15 s for a short one
 
 Row = dict[str, Any]
 

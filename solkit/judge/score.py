@@ -8,7 +8,7 @@ from solkit.bound import Roof, bound, clock_roof, hard_roof, measured_roof, spec
 from solkit.gpu import Gpu
 from solkit.judge.regime import Regime, regime
 from solkit.model import Bound, CaseKey, Failed, Measured, Run, Skipped, Work
-from solkit.stats import Spread, spread
+from solkit.stats import Spread, spread, widened
 
 RoofName = Literal["spec", "clock", "measured"]
 # On an H200 a ceiling and the same kernel, measured again as a case, agreed within 1 %; an empty
@@ -138,7 +138,7 @@ def _scored(
 def seen(outcome: Measured) -> Spread:
     """Read the interval off the samples; a file with thinned samples keeps that of all of them."""
     if len(outcome.times_s) == outcome.sample_count:
-        return spread(outcome.times_s)
+        return widened(spread(outcome.times_s), outcome.place_fraction)
     return Spread(outcome.median_s, outcome.low_s, outcome.high_s)
 
 

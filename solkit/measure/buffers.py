@@ -23,8 +23,7 @@ MOST_SETTLING = 512
 # A set larger than the cache is used once between two cleanings: an H200 kept 5.6 % of 64 MiB read
 # with evict-first loads over a rotation of three sets, since such loads displace each other first.
 ONCE_BYTES, ONCE_MOST_SETS = 2**33, 33
-# Of sets of 2 GiB in all the second pass was still 10 % slow on an H200, the third was not.
-PASSES = 3
+PASSES = 2  # over large sets before their samples: addresses of all pages are translated by then
 
 
 def set_count(
@@ -93,16 +92,6 @@ class BufferSets:
                 device.settle_cache(())
         first, self._fresh = self._fresh, min(self._fresh + count, self.count)
         return list(range(first, self._fresh))
-
-    def renew(self, device: Device, case: Case, seed: int) -> None:
-        """Give all arrays back and allocate them anew, at other places of the memory."""
-        names = list(self.arrays)
-        self.arrays.clear()
-        device.release()
-        args = {arg.name: arg for arg in self.operator.args}
-        for name in names:
-            self.arrays[name] = device.allocate(args[name], case, self.count, seed)
-        self._next = self._fresh = 0
 
     def buffers(self, number: int) -> dict[str, Array]:
         """Return one set: an array for every argument."""
@@ -173,7 +162,7 @@ def settle(device: Device, sets: BufferSets, bind: Callable[[Buffers], Call]) ->
 
     Filling leaves the cache full of dirty lines, which would be written back inside the first
     samples; and a kernel's own writes cost nothing until as much as the cache keeps is written.
-    Large sets are gone over several times: their pages' addresses have to be in the TLBs, too.
+    Large sets are all gone over, for the TLBs' sake.
     """
     if sets.once:
         calls = [bind(sets.buffers(number)) for number in range(sets.count)]
@@ -182,6 +171,5 @@ def settle(device: Device, sets: BufferSets, bind: Callable[[Buffers], Call]) ->
             sets.restore(device)
         device.settle_cache(())
         return
-    wanted = math.ceil(device.cache_bytes / max(sets.footprint_bytes, 1))
-    numbers = sets.next(device, min(sets.count, wanted, MOST_SETTLING))
+    numbers = sets.next(device, min(sets.count, MOST_SETTLING))
     device.settle_cache([bind(sets.buffers(number)) for number in numbers])

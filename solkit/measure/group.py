@@ -80,8 +80,6 @@ def _measure(
     timing.warm(device, sets, alive(entries), say)
     conditions = pace.begun(device)
     strangers = device.other_process_count()
-    if sets.once and manner.settle == "burst":
-        timing.sample_elsewhere(device, sets, alive(entries), manner.seed, say)
     timing.sample(device, sets, alive(entries), manner, conditions, say)
     if manner.energy:
         timing.energies(device, sets, alive(entries), say)

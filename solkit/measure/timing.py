@@ -19,7 +19,6 @@ WARM_MOST_S = 0.3
 GRAPH_LEAST_CALLS = 20
 MOST_AHEAD = 512  # buffer sets of the steady work before a batch
 MOST_ENERGY_SETS = 4096
-PLACES = 4  # of large buffers in memory, over which samples are spread
 Drawn = tuple[Sequence[Call], Sequence[Call]]  # steady work ahead of a batch, and the batch
 
 
@@ -161,29 +160,6 @@ def sample(
                 _take(device, sets, entry, manner)
                 pace.rest(device, conditions)
         open_entries = [entry for entry in alive(open_entries) if not entry.ended]
-
-
-def sample_elsewhere(
-    device: Device, sets: BufferSets, entries: Sequence[Entry], seed: int, say: Say
-) -> None:
-    """Take a batch of each kernel at other places of the memory, PLACES - 1 times.
-
-    Where large buffers lie moves a stream's time by 0.5 to 0.9 % (one standard deviation on an
-    H200), which no number of samples of one place can show.
-    """
-    for _ in range(PLACES - 1):
-        for entry in alive(entries):
-            with Guard(entry, "time", say):
-                count = _count(device, sets, entry)
-                entry.samples += batch(device, sets, entry, count)
-        left = alive(entries)
-        if not left:
-            return
-        with Guard(left[0], "allocate", say, others=left[1:]):
-            sets.renew(device, left[0].job.case, seed)
-        for entry in alive(entries):
-            with Guard(entry, "time", say):
-                settle(device, sets, entry.ready.bind)
 
 
 def _steadily(

@@ -306,15 +306,15 @@ def test_one_set_is_restored_before_each_call() -> None:
 @pytest.mark.parametrize(
     ("count", "cache_bytes", "mode"),
     [
-        (5, 60 * 1024, "cold"),  # five sets of 12 KiB fill the cache, of the ten there are
-        (6, 60 * 1024 + 1, "cold"),
-        (512, 6 * MIB, "cold"),  # just as many as fill it
-        (512, 8 * MIB, "cold"),  # 683 would fill it; what so small sets write costs nothing
+        (10, 60 * 1024, "cold"),  # sets of 12 KiB: twice the cache in all
+        (11, 60 * 1024 + 1, "cold"),
+        (512, 3 * MIB, "cold"),
+        (512, 8 * MIB, "cold"),  # of 1366; what so small sets write costs nothing
         (1, 60 * 1024, "hot"),  # there is no more than one
-        (0, 0, "cold"),  # nothing to fill
+        (2, 0, "cold"),
     ],
 )
-def test_the_cache_settles_by_as_many_calls_as_fill_it(
+def test_the_cache_settles_by_a_whole_rotation_of_512_calls_at_most(
     count: int, cache_bytes: int, mode: CacheMode
 ) -> None:
     """Each on a set of its own, none of them timed."""
@@ -326,11 +326,11 @@ def test_the_cache_settles_by_as_many_calls_as_fill_it(
 
 
 @pytest.mark.parametrize("operator", [BLEND, PLAIN])
-def test_large_sets_are_gone_over_three_times_and_cleaned(operator: Operator) -> None:
+def test_large_sets_are_gone_over_twice_and_cleaned(operator: Operator) -> None:
     """Their pages have to be known by then; the cache is clean and every set is fresh behind it."""
     sets, device = once_sets(3, operator=operator)
-    assert [0, 1, 2] * 3 == settled(device, sets)
-    assert ([], [3, 3, 3, 0]) == (device.ran, device.settled)
+    assert [0, 1, 2] * 2 == settled(device, sets)
+    assert ([], [3, 3, 0]) == (device.ran, device.settled)
     assert [0, 1, 2] == sets.next(device, 5)
 
 

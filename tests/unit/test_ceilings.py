@@ -154,30 +154,30 @@ class Cleaned(StreamDevice):
 
 
 def test_the_cache_settles_before_each_kernel_of_a_stream_is_timed() -> None:
-    """By as many calls as fill it: four sets of 16 KiB, for each of three kernels."""
+    """By a whole rotation: twelve sets of 16 KiB, for each of three kernels."""
     device = Cleaned()
     best_stream(device, WORKSHOP, "copy", 16 * KIB)
-    assert [4, 4, 4] == device.settled
-    assert {4 + 6 + 16 + 16 + 12} == {len(turn) for turn in device.turns}  # warm, 41 samples, leads
+    assert [12, 12, 12] == device.settled
+    assert {12 + 6 + 16 + 16 + 12} == {
+        len(turn) for turn in device.turns
+    }  # warm, 41 samples, leads
 
 
 def test_a_stream_as_large_as_the_cache_reads_no_array_twice_between_two_cleanings() -> None:
-    """33 sets of 64 KiB against a cache of 64 KiB; one call settles each kernel."""
+    """33 sets of 64 KiB against a cache of 64 KiB; two passes over all settle each kernel."""
     device = Cleaned()
     point = best_stream(device, WORKSHOP, "copy", 64 * KIB)
     assert point is not None
     assert (41, 33) == (len(point.times_s), len(device.arrays))
-    assert ({0, 1}, 3) == (set(device.settled), device.settled.count(1))
+    assert ({0, 33}, 6) == (set(device.settled), device.settled.count(33))
     assert all(len(set(turn)) == len(turn) for turn in _between_cleanings(device))
 
 
 def _between_cleanings(device: Cleaned) -> list[list[int]]:
-    """Return the arrays read between two ends of the rotation: a settling does not end one."""
-    turns: list[list[int]] = [[]]
+    """Return the arrays read between two cleanings; what settles is cleaned up after."""
+    turns: list[list[int]] = []
     for count, turn in zip(device.settled, device.turns, strict=True):
-        if count == 0:
-            turns.append([])
-        turns[-1] += turn
+        turns.append(turn[count:])
     return turns
 
 

@@ -79,6 +79,19 @@ def test_a_card_at_57_percent_of_its_clock_keeps_every_sample() -> None:
     assert pytest.approx(0.57 * A100_HZ) == found.clocks.sm_hz
 
 
+@pytest.mark.parametrize(("once", "fraction"), [(True, 0.007), (False, 0.0)])
+def test_buffers_larger_than_the_cache_widen_the_interval(*, once: bool, fraction: float) -> None:
+    """Thirty equal samples: 0.7 % to each side for where such buffers lie, else nothing."""
+    entry, sets = entry_of(at(None, *[10.0] * 30)), BufferSets(COPY, {}, {}, 5, "cold", 64, once)
+    found = outcome(
+        entry, FakeDevice(), sets, Conditions(), floor_s=US, proved=True, other_process_count=0
+    )
+    assert isinstance(found, Measured)
+    assert fraction == found.place_fraction
+    ends = (found.low_s, found.high_s)
+    assert pytest.approx((10 * US * (1 - fraction), 10 * US * (1 + fraction))) == ends
+
+
 @pytest.mark.parametrize("reason", LIMITS)
 def test_a_low_clock_with_a_limit_is_throttled(reason: str) -> None:
     """Power, heat, or the board itself."""

@@ -149,6 +149,12 @@ def test_the_median_and_its_interval_come_from_the_samples() -> None:
     assert 0.5 == found.sol_score
 
 
+def test_an_interval_knows_what_another_place_of_the_buffers_may_do() -> None:
+    """Seven equal samples of buffers larger than the cache: 0.7 % to each side all the same."""
+    found = scored(replace(measured(4e-3), place_fraction=0.007))
+    assert pytest.approx((4e-3, 3.972e-3, 4.028e-3)) == (found.median_s, found.low_s, found.high_s)
+
+
 def test_thinned_samples_leave_the_interval_of_all_of_them() -> None:
     """A file holds 100 samples of 1000: the median of all 1000 is the recorded one."""
     outcome = replace(measured(4e-3), times_s=(1e-3,), sample_count=1000, low_s=3e-3, high_s=5e-3)

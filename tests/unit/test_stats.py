@@ -18,6 +18,7 @@ from solkit.stats import (
     slow_mode,
     spread,
     thin,
+    widened,
 )
 
 times = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
@@ -193,3 +194,11 @@ def test_a_slow_mode_is_slower_than_the_rest(samples: list[float]) -> None:
         assert 0.05 * len(samples) <= count <= 0.95 * len(samples)
         assert found.median_s == median(sorted(samples)[-count:])
         assert found.median_s > 1.03 * median(sorted(samples)[:-count])
+
+
+def test_an_interval_reaches_as_far_as_it_is_known_to() -> None:
+    """A share of the median to each side where the samples lie closer, never less than they do."""
+    narrow, wide = Spread(2.0, 1.999, 2.001), Spread(2.0, 1.5, 2.001)
+    assert Spread(2.0, 1.98, 2.02) == widened(narrow, 0.01)
+    assert Spread(2.0, 1.5, 2.02) == widened(wide, 0.01)
+    assert narrow == widened(narrow, 0.0)

@@ -430,10 +430,10 @@ def test_warming_leaves_no_samples_and_restores_what_it_changed() -> None:
     assert all((bench.sets.buffers(n)["state"] == bench.first["state"]).all() for n in range(6))
 
 
-@pytest.mark.parametrize(("calls", "mode"), [(5, "cold"), (0, "hot"), (0, "clean"), (0, "zeroed")])
+@pytest.mark.parametrize(("calls", "mode"), [(10, "cold"), (0, "hot"), (0, "clean"), (0, "zeroed")])
 @pytest.mark.usefixtures("_patient")
 def test_the_cache_settles_before_cold_calls_warm_up(calls: int, mode: CacheMode) -> None:
-    """Each kernel's own, by as many sets as fill it; the other modes make their own state."""
+    """Each kernel's own, by a whole rotation; the other modes make their own state."""
     bench = Bench(Cleans(cache_bytes=MIB), operator=TWICE, mode=mode, set_count=10)
     other = bench.add("other", TWICE, mode)
     timing.warm(bench.device, bench.sets, [bench.entry, other], bench.say)

@@ -202,4 +202,4 @@ class Device(Protocol):
         """Return how many other processes have work or memory on the device."""
 
     def release(self) -> None:
-        """Give unused memory back."""
+        """Give unused memory back, where it is much; what that disturbs is over on return."""

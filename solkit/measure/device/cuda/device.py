@@ -6,6 +6,7 @@ Everything runs on the default stream, which Python callables (CuPy, torch, Trit
 import ctypes
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -32,6 +33,8 @@ from solkit.model import CacheMode, Case, Clocks
 _CTYPES = [DTYPES[name].ctype for name in NUMPY_TYPES]
 _FILLS = ("fill_normal", "fill_uniform", "count_marks", "checksum")
 _MOST_COMPILERS = 8
+_KEPT_FRACTION = 0.25
+_OVERWRITE_BYTES_PER_S, _OVERWRITE_MOST_S = 2e11, 1.0  # a third of what it seems to do on an H200
 # The newest instructions of a Hopper or Blackwell part belong to its architecture-specific target.
 _SPECIFIC = {
     90: "sm_90a",
@@ -137,9 +140,9 @@ class CudaDevice:
         }
 
     def free_bytes(self) -> int:
-        """Return what cudaMalloc can still give, the pool's own unused memory included."""
-        self.release()
-        return int(cp.cuda.runtime.memGetInfo()[0])
+        """Return what can still be allocated, the pool's own unused memory included."""
+        pool = cp.get_default_memory_pool()
+        return int(cp.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
 
     def prepare(self, kernel: Kernel, operator: Operator, case: Case, include: Path) -> Program:
         """Compile (or take from the cache) and load a kernel for one case."""
@@ -322,8 +325,17 @@ class CudaDevice:
         return self._watch.other_process_count()
 
     def release(self) -> None:
-        """Give the pool's unused memory back to the driver."""
-        cp.get_default_memory_pool().free_all_blocks()
+        """Give the pool's unused memory back to the driver, where it is a quarter of the card's.
+
+        The driver overwrites what it gets back while other kernels run: behind 4 GB given back, a
+        stream was 10 % slow for some milliseconds on an H200. So little is given back, and then
+        that is waited for.
+        """
+        pool = cp.get_default_memory_pool()
+        unused_bytes = int(pool.free_bytes())
+        if unused_bytes > _KEPT_FRACTION * cp.cuda.runtime.memGetInfo()[1]:
+            pool.free_all_blocks()
+            time.sleep(min(unused_bytes / _OVERWRITE_BYTES_PER_S, _OVERWRITE_MOST_S))
 
     def _load_instruments(self) -> dict[str, Any]:
         path = Path(__file__).with_name("instruments.cu")
