@@ -155,6 +155,7 @@ class Drills:
         folder, before = self.cut_copy("worker"), drill.keys(self.cut)
         running = self.resume(folder)
         running.until_finished(len(before) + 1)
+        time.sleep(0.1)  # into the next group: between groups nobody would be hit
         os.kill(running.worker(), signal.SIGKILL)
         code, _, errors = running.end()
         run = record.read(folder)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_MOST_TEXT = 4000  # of an author's error: what a report can show; some print whole arrays
 _MOST_NAME = 80  # of a known name in a remedy: a declaration may name things as it likes
 
 
@@ -48,6 +49,22 @@ class CasesFailed(SolkitError):
     """The run is complete, but some of its cases failed or are invalid."""
 
     exit_code = 3
+
+
+def words(error: BaseException) -> str:
+    """Return what an author's error says, whatever its class does when it is asked: see `told`."""
+    try:
+        return told(str(error))
+    except Exception as second:  # noqa: BLE001  # __str__ is the author's code as well
+        return f"(its text can't be had: __str__ raised {type(second).__name__})"
+
+
+def told(text: str) -> str:
+    """Return an author's text as UTF-8 can carry it, cut after 4,000 characters, saying so."""
+    more_count = len(text) - _MOST_TEXT
+    if more_count > 0:
+        text = f"{text[:_MOST_TEXT]}... ({more_count:,} more characters)"
+    return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate has no UTF-8
 
 
 def unknown(

@@ -95,9 +95,9 @@ class Writer:
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Append the outcomes of one group and bring them to disk."""
-        held = list(outcomes)
-        self._write([outcome_json(outcome) for outcome in held])
-        self._counts.update(type(outcome).__name__.lower() for outcome in held)
+        lines = [outcome_json(outcome) for outcome in outcomes]
+        self._write(lines)
+        self._counts.update(str(loads(line)["kind"]) for line in lines)  # as they can be read
 
     def __exit__(
         self,

@@ -6,10 +6,9 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from solkit.dtypes import DTYPES
 from solkit.errors import BadInput
-from solkit.gpu import Gpu
-from solkit.model import Case, Ceilings, Failed, Measured, Outcome, Run, Skipped, Work
+from solkit.model import Case, Failed, Measured, Outcome, Run, Skipped
+from solkit.soundness import header_problem, outcome_problem
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -20,8 +19,6 @@ KINDS: dict[str, type[Outcome]] = {"measured": Measured, "failed": Failed, "skip
 CASE_FIELDS = tuple(field.name for field in fields(Case))
 # What a header does not hold: it is written before there is an outcome or an end.
 LATER_FIELDS = ("outcomes", "ended", "duration_s")
-_MOST = 2**63  # beyond it a count is no count, and floats lose it
-_MOST_LIMIT = 1e24  # a million times the FLOP/s of the largest card
 T = TypeVar("T")
 
 
@@ -67,16 +64,33 @@ def case_from_json(data: bytes | str) -> Case:
 
 
 def outcome_json(outcome: Outcome) -> bytes:
-    """Write an outcome as the line that run.jsonl holds, without its newline."""
+    """Write an outcome as the line that run.jsonl holds, without its newline.
+
+    Numbers that can't be fail their case, for a line that can't be read would take the whole run
+    with it. Raises BadInput where not even the case can be written.
+    """
+    try:
+        line, problem = _outcome_line(outcome), outcome_problem(outcome)
+        said = f"its numbers can't be: {problem}"
+    except ValueError:  # NaN or infinity: a number nobody can judge
+        line, problem = b"", "a number is not finite"
+        said = "its numbers are not finite"
+    if not problem:
+        return line
+    if isinstance(outcome, Measured):
+        return outcome_json(Failed(outcome.case, "time", said, "measure the case again"))
+    raise BadInput(
+        f"{outcome.case} can't be recorded: {problem}",
+        remedy="give its operator extents, a dtype and params that can be written down",
+    )
+
+
+def _outcome_line(outcome: Outcome) -> bytes:
+    """Write an outcome's line; ValueError where a number of it is not finite."""
     found: dict[str, Any] = adapter(type(outcome)).dump_python((outcome,), mode="json")[0]
     case = found.pop("case")
     kind = type(outcome).__name__.lower()
-    try:
-        return compact({"record": "outcome", "kind": kind, **case, **_rounded(found)})
-    except ValueError:  # NaN or infinity: a number nobody can judge
-        return outcome_json(
-            Failed(outcome.case, "time", "its numbers are not finite", "measure the case again")
-        )
+    return compact({"record": "outcome", "kind": kind, **case, **_rounded(found)})
 
 
 def outcome_from_json(data: bytes | str) -> Outcome:
@@ -100,7 +114,7 @@ def outcome_from(line: Mapping[str, Any]) -> Outcome:
         outcome = cast("Outcome", adapter(found).validate_python((nested,))[0])
     except ValidationError as error:
         raise BadInput(f"an outcome that does not fit: {first(error)}") from error
-    problem = _problem(outcome)
+    problem = outcome_problem(outcome)
     if problem:
         raise BadInput(f"an outcome that can't be: {problem}")
     return outcome
@@ -138,7 +152,7 @@ def header_from(line: Mapping[str, Any]) -> Run:
         run: Run = adapter(Run).validate_json(b"[" + compact(held) + b"]")[0]
     except ValidationError as error:
         raise BadInput(f"the run header does not fit: {first(error)}") from error
-    problem = _header_problem(run)
+    problem = header_problem(run)
     if problem:
         raise BadInput(f"the run header can't be: {problem}")
     return run
@@ -201,75 +215,3 @@ def _rounded(value: Any, name: str = "") -> Any:  # noqa: ANN401  # JSON in, JSO
 def _shortened(value_s: float) -> float:
     """Keep 0.1 ns or six digits, whichever is finer: both are far below any timer's tick."""
     return round(value_s, 10) if abs(value_s) >= 1e-4 else float(f"{value_s:.6g}")  # noqa: PLR2004
-
-
-def _problem(outcome: Outcome) -> str:
-    """Return what makes an outcome impossible, so that every judge after it may trust it."""
-    case = outcome.case
-    if case.dtype not in DTYPES:
-        return f"its dtype {case.dtype[:40]!r} is unknown (known: {', '.join(DTYPES)})"
-    if any(not 1 <= extent < _MOST for extent in case.shape.values()):
-        return "an extent of its shape is no positive count"
-    if not isinstance(outcome, Measured):
-        return ""
-    return _measured_problem(outcome)
-
-
-def _measured_problem(outcome: Measured) -> str:
-    times = (*outcome.times_s, outcome.median_s, outcome.low_s, outcome.high_s)
-    if not outcome.times_s or min(times) <= 0:
-        return "its times are not all above zero"
-    if outcome.sample_count < len(outcome.times_s) or outcome.floor_s < 0:
-        return "its sample count or floor does not match its times"
-    clocks = (outcome.clocks.sm_hz, outcome.clocks.sm_low_hz, outcome.clocks.sm_high_hz)
-    if any(clock is not None and not _sound(clock) for clock in clocks):
-        return "a clock is not above zero"
-    works = (outcome.work, *(step.work for step in outcome.unfused))
-    return "" if all(map(_countable, works)) else "its work is no count"
-
-
-def _countable(work: Work) -> bool:
-    counts = (work.read_bytes, work.write_bytes, *work.flop.values(), *work.estimated_flop.values())
-    return all(0 <= count < _MOST for count in counts)
-
-
-def _header_problem(run: Run) -> str:
-    """Return what makes a header impossible: limits that nothing could be divided by."""
-    if run.gpu is not None and not all(map(_sound, _limits(run.gpu))):
-        return "a limit of its spec is no positive number"
-    return ceilings_problem(run.ceilings) if run.ceilings is not None else ""
-
-
-def ceilings_problem(ceilings: Ceilings) -> str:
-    """Return what makes ceilings impossible, so that a roof made of them can be trusted."""
-    points = (*ceilings.dram, *ceilings.l2)
-    times = [time_s for point in points for time_s in (point.median_s, *point.times_s)]
-    times += [time_s for pipe in ceilings.pipes for time_s in (pipe.median_s, *pipe.times_s)]
-    if min(times, default=1.0) <= 0:
-        return "a ceiling's time is not above zero"
-    if min(ceilings.floors_s.values(), default=0.0) < 0:
-        return "the floor of a method is below zero"
-    if any(pipe.sm_hz is not None and not _sound(pipe.sm_hz) for pipe in ceilings.pipes):
-        return "the clock of a ceiling is not above zero"
-    if any(not 0 <= pipe.flop < _MOST for pipe in ceilings.pipes):
-        return "a ceiling's FLOP is no count"
-    if any(
-        min(point.read_bytes, point.write_bytes) < 0 or not 1 <= point.traffic_bytes < _MOST
-        for point in points
-    ):
-        return "a ceiling moved no bytes"
-    return ""
-
-
-def _limits(gpu: Gpu) -> list[float]:
-    """Return every number of a spec that a score is taken against."""
-    limits = [gpu.sm_count, gpu.dram_bytes, gpu.dram_published_bytes_per_s, gpu.l2_bytes]
-    limits += [gpu.max_clock_hz]
-    limits += [gpu.dram_pin_bytes_per_s] if gpu.dram_pin_bytes_per_s is not None else []
-    for pipe in gpu.pipes.values():
-        limits += [pipe.flop_per_s, pipe.flop_per_clock_per_sm, pipe.clock_hz]
-    return limits
-
-
-def _sound(limit: float) -> bool:
-    return 0 < limit < _MOST_LIMIT

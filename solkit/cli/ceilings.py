@@ -9,7 +9,7 @@ import typer
 
 from solkit.cli.console import say, show, show_json
 from solkit.cli.options import AsJson, TimerName
-from solkit.errors import NoDevice
+from solkit.errors import BadInput, NoDevice
 
 if TYPE_CHECKING:
     from solkit.gpu import Gpu
@@ -25,19 +25,22 @@ def command(
     timer: TimerName = "auto",
     as_json: AsJson = False,
     out: Annotated[
-        Optional[Path],  # noqa: UP045  # typer reads annotations at run time
-        typer.Option("--out", help="Write what was measured into this file, too."),
+        Optional[str],  # noqa: UP045  # typer reads annotations at run time; Path("") is Path(".")
+        typer.Option("--out", help="Write what was measured into this file, too.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Measure the roof of this device: streams, L2, matrix products, empty kernels."""
-    from solkit.cli.ceiling_table import text
-    from solkit.measure import ceilings_file
+    from solkit.cli import outputs
     from solkit.measure.bench import Bench, Settings
     from solkit.measure.manner import Manner, timer_named
     from solkit.measure.probe import choose
 
     manner = Manner(timer=timer_named(timer))
+    if out is not None and not out:
+        raise BadInput("--out names no file", remedy="name one, e.g. --out ceilings.json")
     choice = choose(device)
+    if out is not None:
+        outputs.prove_writable(Path(out))
     say(f"device: {choice.why}")
     os.environ.update(choice.environment)  # for the worker: CUDA sees the chosen card alone
     settings = Settings(choice.kind, choice.cuda_index, manner=manner, facts=choice.facts)
@@ -46,15 +49,7 @@ def command(
         method, notes = bench.method, bench.notes
     for note in (*notes, *found.notes):
         say(f"note: {note}")
-    if out is not None:
-        path = ceilings_file.save(found, choice.facts, method, path=out)
-    if as_json:
-        document = ceilings_file.document(found, choice.facts, method)
-        show_json({**document, "path": None if path is None else str(path)})
-        return
-    show(text(found, choice.facts, _card(choice)))
-    if path is not None:
-        show(f"\n{path}")
+    _tell(found, choice, method, path, out=out, as_json=as_json)
 
 
 def current(bench: "Bench", choice: "Choice") -> "Ceilings":
@@ -83,6 +78,7 @@ def measured(bench: "Bench", choice: "Choice") -> "tuple[Ceilings, Path | None]"
 
     from solkit.measure import ceilings_file
 
+    method = bench.method  # opens the device: a timer it lacks is refused before anything is said
     takes = "some seconds" if choice.kind == "cpu" else "up to a minute"
     say(f"measuring the ceilings of the device, which takes {takes}")
     started_s = monotonic()
@@ -92,7 +88,7 @@ def measured(bench: "Bench", choice: "Choice") -> "tuple[Ceilings, Path | None]"
     if choice.kind == "cpu":
         return found, None
     try:
-        return found, ceilings_file.save(found, choice.facts, bench.method)
+        return found, ceilings_file.save(found, choice.facts, method)
     except NoDevice as error:
         say(f"{error.message} ({error.remedy})")
         return found, None
@@ -101,6 +97,38 @@ def measured(bench: "Bench", choice: "Choice") -> "tuple[Ceilings, Path | None]"
 def when(ceilings: "Ceilings") -> str:
     """Return the minute at which ceilings were measured, in UTC."""
     return f"{ceilings.created[:16].replace('T', ' ')} UTC"
+
+
+def _tell(
+    found: "Ceilings",
+    choice: "Choice",
+    method: str,
+    path: "Path | None",
+    *,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Write the file that was asked for, and show what was measured; path: where it is kept."""
+    from solkit.cli import outputs
+    from solkit.cli.ceiling_table import text
+    from solkit.measure import ceilings_file
+
+    unwritten: NoDevice | None = None
+    if out is not None:
+        try:
+            outputs.write(Path(out), ceilings_file.text(found, choice.facts, method))
+            path = Path(out)
+        except NoDevice as error:  # a disk that is full by now: what was measured is told first
+            unwritten = error
+    if as_json:
+        document = ceilings_file.document(found, choice.facts, method)
+        show_json({**document, "path": None if path is None else str(path)})
+    else:
+        show(text(found, choice.facts, _card(choice)))
+        if path is not None:
+            show(f"\n{path}")
+    if unwritten is not None:
+        raise unwritten
 
 
 class _Steps:

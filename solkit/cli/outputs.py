@@ -2,7 +2,9 @@
 
 import contextlib
 import errno
+import os
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,21 +57,58 @@ def write(path: Path, text: str) -> None:
     A link's target is written, not the link; a device or a pipe (/dev/null, `>(command)`) is
     written into, not replaced.
     """
-    try:
+    with _refusals(path):
         if path.exists() and not path.is_file():
             _put(path, text)
         else:
             _put_whole(path.resolve(), text)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def prove_writable(path: Path) -> None:
+    """Prove that `write` can write a file, before the work for it is done; NoDevice where not.
+
+    Nothing is left behind. A device or a pipe is asked for its rights alone: whoever reads a pipe
+    would take one that is opened and closed for the end of the text.
+    """
+    with _refusals(path):
+        if path.exists() and not path.is_file():
+            problem = errno.EISDIR if path.is_dir() else errno.EACCES
+            if path.is_dir() or not os.access(path, os.W_OK):
+                raise OSError(problem, os.strerror(problem))
+            return
+        target = path.resolve()
+        missing = [folder for folder in target.parents if not folder.exists()]
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            half = _half(target)
+            _put(half, "")
+            half.unlink()
+        finally:
+            for folder in missing:
+                with contextlib.suppress(OSError):  # one that somebody uses by now stays
+                    folder.rmdir()
+
+
+@contextlib.contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Tell why a file can't be written."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, until Python 3.13
+        why = error.strerror if isinstance(error, OSError) else ""
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise NoDevice(
-            f"{path}: can't be written: {error.strerror or error}",
+            f"{path}: can't be written: {why or error}",
             remedy="free some space, or name another file" if full else "name another file",
         ) from error
 
 
+def _half(path: Path) -> Path:
+    return path.with_name(f".{path.name}.half")
+
+
 def _put_whole(path: Path, text: str) -> None:
-    half = path.with_name(f".{path.name}.half")
+    half = _half(path)
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir(parents=True)
     try:

@@ -81,7 +81,7 @@ class Progress:
         self._done += len(outcomes)
         for outcome in outcomes:
             if isinstance(outcome, Measured):
-                self._best = max(self._best, outcome.bound.sol_s / outcome.median_s)
+                self._best = max(self._best, _sol(outcome) or 0.0)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
         elif outcomes:
@@ -106,10 +106,18 @@ def _name(case: Case) -> str:
     return line(str(case), _NAME_MOST)
 
 
+def _sol(outcome: Measured) -> float | None:
+    """Return a case's score; None where it is hot: its data need not come from DRAM."""
+    if outcome.case.cache_mode == "hot":
+        return None
+    return outcome.bound.sol_s / outcome.median_s
+
+
 def _became(outcome: Outcome) -> str:
     if isinstance(outcome, Measured):
-        score = units.percent(outcome.bound.sol_s / outcome.median_s)
-        return f"{units.seconds(outcome.median_s)}, SOL {score}"
+        sol = _sol(outcome)
+        score = f", SOL {units.percent(sol)}" if sol is not None else ""
+        return f"{units.seconds(outcome.median_s)}{score}"
     if isinstance(outcome, Failed):
         return f"failed at {outcome.stage}: {line(outcome.message, 100)}"
     return f"skipped: {line(outcome.reason, 100)}"

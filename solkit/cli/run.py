@@ -20,8 +20,12 @@ from solkit.cli.options import (
 from solkit.errors import BadInput
 from solkit.model import Settle
 
+# What --resume goes by, too: the rest of a run is as it was begun.
+_BESIDE_RESUME = {"resume", "device", "timeout", "roof", "fail_under", "baseline"}
+
 
 def command(  # noqa: PLR0917  # typer passes options by name
+    context: typer.Context,
     case: CaseWords = None,
     shapes: Shapes = None,
     dtype: Dtype = "",
@@ -81,6 +85,9 @@ def command(  # noqa: PLR0917  # typer passes options by name
             "give one of: a sweep (--shapes FILE), a case by hand, a run to finish (--resume DIR)",
             remedy="e.g. solkit run matmul_add M=8192 N=2560 K=2560 --dtype bf16",
         )
+    given = _given(context)
+    if resume is not None:
+        _refuse_beside_resume(given)
     request = Request(
         shapes=shapes,
         case=tuple(case or ()),
@@ -106,6 +113,22 @@ def command(  # noqa: PLR0917  # typer passes options by name
         max_cases=max_cases,
     )
     if resume is not None:
-        finish_cut(resume, request)
+        finish_cut(resume, request, timeout_s=timeout if "timeout" in given else None)
     else:
         measure_new(request)
+
+
+def _given(context: typer.Context) -> set[str]:
+    """Return the options that were given, even where they say what is the default."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source and source.name != "DEFAULT"}
+
+
+def _refuse_beside_resume(given: set[str]) -> None:
+    """Refuse what a run that is finished can't follow any more, rather than drop it."""
+    strange = sorted(f"--{name.replace('_', '-')}" for name in given - _BESIDE_RESUME)
+    if strange:
+        raise BadInput(
+            f"{', '.join(strange)} can't be changed by --resume",
+            remedy="leave it out: the run goes on as it was begun; or measure anew",
+        )

@@ -108,8 +108,11 @@ def measure_new(request: Request) -> None:
     _finish(folder, request, error)
 
 
-def finish_cut(folder: Path, request: Request) -> None:
-    """Measure what is missing of a run that was cut, in its own file."""
+def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None) -> None:
+    """Measure what is missing of a run that was cut, in its own file.
+
+    Of the manner, it is the run's own that counts; timeout_s: in place of the run's, if not None.
+    """
     _check(request)
     run = record.read(folder / outputs.RUN_FILE)
     intent = _intent(folder / outputs.RESUME_FILE)
@@ -120,7 +123,7 @@ def finish_cut(folder: Path, request: Request) -> None:
     if missing or run.ended != "complete":
         choice = _same_device(run, request)
         loads = tuple(Path(path) for path in intent.loads)
-        with _bench(choice, loads, _same_manner(run, intent.manner)) as bench:
+        with _bench(choice, loads, _same_manner(run, intent.manner, timeout_s)) as bench:
             planned = _planned(run, missing, bench.catalog)
             for text in left_out(planned):
                 say(text)
@@ -185,10 +188,11 @@ def _same_device(run: Run, request: Request) -> Choice:
     return choice
 
 
-def _same_manner(run: Run, manner: Manner) -> Manner:
+def _same_manner(run: Run, manner: Manner, timeout_s: float | None) -> Manner:
     """Return the manner in which a cut run is finished: the method that was begun with."""
     timer = run.method if run.method in TIMERS else "auto"
-    return replace(manner, timer=timer)
+    limit_s = manner.timeout_s if timeout_s is None else timeout_s
+    return replace(manner, timer=timer, timeout_s=limit_s)
 
 
 def _bench(choice: Choice, loads: Sequence[Path], manner: Manner) -> Bench:

@@ -145,7 +145,7 @@ def _marks(item: Scored) -> list[str]:
     """Return in a word each what doubts the time of a row; the report says more."""
     outcome = item.outcome
     seen = {
-        "host time": outcome.method == UNBLOCKED,
+        "host time": outcome.method in UNBLOCKED,
         "cache unknown": outcome.cache == "unknown",
         "not alone": bool(outcome.other_process_count),
         "throttled": bool(outcome.throttled_count),

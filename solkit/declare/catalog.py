@@ -11,7 +11,7 @@ from typing import Protocol
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
-from solkit.errors import BadInput, SolkitError, unknown
+from solkit.errors import BadInput, SolkitError, told, unknown, words
 from solkit.gpu import PIPES
 from solkit.model import Case, Param, Step, Work
 
@@ -128,11 +128,11 @@ def case_facts(operator: Operator, kernel: Kernel, case: Case) -> CaseFacts:
             _check_work(each, operator)
         return CaseFacts(work, unfused, buffers, kernel.refusal(case))
     except SolkitError as error:
-        return CaseFacts(Work(0, 0), (), 0, problem=f"{error.message} {error.remedy}".strip())
+        problem = told(f"{error.message} {error.remedy}".strip())
+        return CaseFacts(Work(0, 0), (), 0, problem=problem)
     except Exception as error:  # noqa: BLE001  # an author's function may raise anything: it costs this case only
-        return CaseFacts(
-            Work(0, 0), (), 0, problem=f"describing it raised {type(error).__name__}: {error}"
-        )
+        problem = f"describing it raised {type(error).__name__}: {words(error)}"
+        return CaseFacts(Work(0, 0), (), 0, problem=problem)
 
 
 def _check_work(work: Work, operator: Operator) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from solkit.declare.kernel import CPU_DTYPES, Kernel
 from solkit.declare.operator import Operator
-from solkit.errors import BadInput, SolkitError, unknown
+from solkit.errors import BadInput, SolkitError, unknown, words
 from solkit.resources import folder
 
 _LOADED = "solkit_loaded_"  # the modules of declarations
@@ -131,7 +131,7 @@ def load(path: Path) -> list[Operator | Kernel]:
         place = raised_at(error)
         line = f" (line {place[1]})" if place else ""
         raise BadInput(
-            f"{path}: importing it raised {type(error).__name__}: {error}{line}",
+            f"{path}: importing it raised {type(error).__name__}: {words(error)}{line}",
             remedy="run it by itself: python " + str(path),
         ) from error
     return _declared(vars(module).values(), path)

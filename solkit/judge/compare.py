@@ -47,7 +47,9 @@ def compare(
     """Compare two measurements of one case. The kernel may differ; what decides a time may not.
 
     min_effect_fraction: the least change that matters, as a share of the faster of the two. Seconds
-    throughout. Raises BadInput, with the reason, where case, method, cache state or seed differ.
+    throughout. Raises BadInput, with the reason, where case, method or cache state differ;
+    whether inputs do is the runs' to say, see `refuse_other_runs` (a check's own seed tells which
+    of a case's checks was the worse one, and nothing of its inputs).
     """
     if not (math.isfinite(min_effect_fraction) and 0 < min_effect_fraction < 1):
         raise BadInput(
@@ -110,7 +112,6 @@ def _refuse_other_conditions(base: Measured, head: Measured) -> None:
         ("case", _named(base), _named(head)) if one.group_key != other.group_key else ("", "", ""),
         ("method", base.method, head.method),
         ("cache state", base.cache, head.cache),
-        ("seed", str(base.check.seed), str(head.check.seed)),
     ):
         if before != after:
             raise _refusal(str(head.case), what, before, after)

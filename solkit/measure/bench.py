@@ -12,14 +12,16 @@ from solkit.declare.catalog import CaseFacts, Catalog, KernelInfo, LocalCatalog,
 from solkit.declare.registry import bundled
 from solkit.errors import BadInput, NoDevice, SolkitError
 from solkit.gpu import DeviceFacts
+from solkit.measure.death import failed
 from solkit.measure.diagnosis import verdict_of
+from solkit.measure.entry import RUN_ALONE
 from solkit.measure.lock import held
 from solkit.measure.manner import Manner
 from solkit.measure.process import Process, WorkerDied
-from solkit.measure.protocol import CASE_STAGES, plain, typed
+from solkit.measure.protocol import plain, several, typed
 from solkit.measure.remedies import remedy_for
 from solkit.measure.strangers import Strangers, strangers
-from solkit.model import Case, Ceilings, Failed, Measured, Outcome, Stage, Work
+from solkit.model import Case, Ceilings, Failed, Measured, Outcome, Work
 from solkit.plan.jobs import Job
 
 OnCase = Callable[[Case | None, str], None]
@@ -107,28 +109,37 @@ class Bench:
     def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
         """Have the worker describe cases of loaded declarations."""
         facts: dict[int, CaseFacts] = {}
-        deaths: dict[tuple[str, str], int] = {}
+        ends: dict[tuple[str, str], int] = {}
+        alone = False
         while len(facts) < len(cases):
             waiting = [index for index in range(len(cases)) if index not in facts]
-            asked = [cases[index] for index in waiting]
-            message = {"do": "describe", "cases": plain(asked, list[Case])}
+            asked = waiting[:1] if alone else waiting
+            chosen = [cases[index] for index in asked]
+            message = {"do": "describe", "cases": plain(chosen, list[Case])}
+            process = self._loaded()
             try:
-                found = typed(list[CaseFacts], self._loaded().ask(message))
-                facts.update(zip(waiting, found, strict=True))
+                found = several(CaseFacts, process.ask(message), len(asked))
+                facts.update(zip(asked, found, strict=True))
+                continue
             except WorkerDied as died:
-                self._stop()
-                guilty = waiting[died.index]
+                guilty = asked[died.index] if 0 <= died.index < len(asked) else asked[0]
+                problem = f"describing it ended the worker: {died.message}"
+            except SolkitError as error:  # of them all: the guilty one is found as in _group
+                guilty = asked[0]
+                problem = f"{error.message}; {error.remedy}" if alone or len(asked) == 1 else ""
+            self._stop()
+            alone = alone or not problem
+            if problem:
                 kernel = (cases[guilty].operator, cases[guilty].kernel)
-                deaths[kernel] = deaths.get(kernel, 0) + 1
+                ends[kernel] = ends.get(kernel, 0) + 1
                 condemned = [guilty]
-                if deaths[kernel] == _MOST_DEATHS:
+                if ends[kernel] == _MOST_DEATHS:
                     condemned = [
                         index
                         for index in waiting
                         if (cases[index].operator, cases[index].kernel) == kernel
                     ]
-                problem = f"describing it ended the worker: {died.message}"
-                facts |= {index: CaseFacts(Work(0, 0), (), 0, None, problem) for index in condemned}
+                facts |= {index: _undescribed(problem) for index in condemned}
         return [facts[index] for index in range(len(cases))]
 
     def ceilings(self, on_step: Callable[[str], None] | None = None) -> Ceilings:
@@ -181,35 +192,50 @@ class Bench:
             self._stop()
 
     def _group(self, jobs: Sequence[Job], on_case: OnCase, outcomes: dict[int, Outcome]) -> None:
-        """Measure a group; a case that takes the worker down is recorded, the rest starts again."""
+        """Measure a group; a case that takes the worker down is recorded, the rest starts again.
+
+        Where no case can be blamed, nobody is at first: a worker that died before it came to any
+        (by what an earlier group left behind) gets one successor, and after an error of the whole
+        group its cases are measured one by one.
+        """
         timeout_s = self.settings.manner.timeout_s
+        alone, pardoned = False, False
         while len(outcomes) < len(jobs):
             waiting = [index for index in range(len(jobs)) if index not in outcomes]
+            asked = waiting[:1] if alone else waiting
+            spoke: list[str] = []
 
-            def heard(place: int, stage: str, waiting: list[int] = waiting) -> None:
-                on_case(jobs[waiting[place]].case, stage)
+            def heard(
+                place: int, stage: str, asked: list[int] = asked, spoke: list[str] = spoke
+            ) -> None:
+                spoke.append(stage)
+                if 0 <= place < len(asked):
+                    on_case(jobs[asked[place]].case, stage)
 
-            message = {
-                "do": "measure",
-                "jobs": plain([jobs[index] for index in waiting], list[Job]),
-            }
+            chosen = [jobs[index] for index in asked]
+            message = {"do": "measure", "jobs": plain(chosen, list[Job])}
             self._open()
             try:
-                found = typed(list[Outcome], self._loaded().ask(message, heard, timeout_s))
-                outcomes.update(zip(waiting, map(self._marked, found), strict=True))
+                answer = self._loaded().ask(message, heard, timeout_s)
+                found = several(Outcome, answer, len(asked))
+                outcomes.update(zip(asked, map(self._marked, found), strict=True))
             except WorkerDied as died:
-                guilty = waiting[died.index] if 0 <= died.index < len(waiting) else waiting[0]
-                outcomes[guilty] = _failed(jobs[guilty].case, died)
+                if spoke or pardoned:
+                    guilty = asked[died.index] if 0 <= died.index < len(asked) else asked[0]
+                    outcomes[guilty] = failed(jobs[guilty].case, died, self.settings.device)
+                pardoned = pardoned or not spoke
                 self._stop()
             except SolkitError as error:
-                for index in waiting:
-                    outcomes[index] = Failed(
-                        jobs[index].case,
+                if len(asked) == 1:
+                    outcomes[asked[0]] = Failed(
+                        jobs[asked[0]].case,
                         "worker",
-                        error.message,
-                        error.remedy,
+                        error.message or type(error).__name__,
+                        error.remedy or RUN_ALONE,
                         verdict=verdict_of(error),
                     )
+                alone = True
+                self._stop()  # what it still holds, or says next, belongs to nobody
 
     def _loaded(self) -> Process:
         if self._process is None:
@@ -288,15 +314,5 @@ class _WorkerCatalog:
         return self._bench.describe(cases)
 
 
-def _failed(case: Case, died: WorkerDied) -> Failed:
-    known: dict[str, Stage] = {
-        name: name for name in ("describe", "compile", "allocate", "launch", "check", "time")
-    }
-    remedy = remedy_for(died.message, "run the case alone under compute-sanitizer")
-    if died.verdict == "timeout":
-        remedy = "look for a loop without end"
-        if died.stage in CASE_STAGES:
-            remedy += "; for a case that needs longer: --timeout SECONDS"
-    elif "SIGKILL" in died.message:
-        remedy = "somebody killed it: the kernel log (dmesg) names an out-of-memory killer"
-    return Failed(case, known.get(died.stage, "worker"), died.message, remedy, verdict=died.verdict)
+def _undescribed(problem: str) -> CaseFacts:
+    return CaseFacts(Work(0, 0), (), 0, None, problem)

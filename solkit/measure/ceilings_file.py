@@ -1,18 +1,18 @@
 """Stored ceilings: one file for each card, driver and timing method, with every sample.
 
-A file that is broken, of another schema or of another card is told and measured anew. It is written
-whole under another name and renamed. Removing files, or the folder, is always safe.
+A file that is broken, of another schema or solkit, or of another card is told and measured anew. It
+is written whole under another name and renamed. Removing files, or the folder, is always safe.
 """
 
 import contextlib
 import json
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from solkit import __version__
 from solkit.errors import BadInput, NoDevice
@@ -20,7 +20,8 @@ from solkit.files import read_whole
 from solkit.gpu import DeviceFacts
 from solkit.measure.device import nvrtc_cache
 from solkit.model import Ceilings
-from solkit.wire import ceilings_problem, from_json, loads, to_json
+from solkit.soundness import ceilings_problem
+from solkit.wire import from_json, loads, to_json
 
 SCHEMA = "solkit.ceilings/1"
 MOST_BYTES = 8 << 20  # sixty points of 41 samples and twenty rates are 0.1 MB
@@ -59,21 +60,23 @@ def document(ceilings: Ceilings, facts: DeviceFacts, method: str) -> dict[str, A
     }
 
 
-def save(ceilings: Ceilings, facts: DeviceFacts, method: str, *, path: Path | None = None) -> Path:
-    """Write ceilings to their file (or another) whole or not at all; NoDevice when that fails."""
-    target = path or path_of(facts, method)
-    content = json.dumps(document(ceilings, facts, method), indent=1, allow_nan=False) + "\n"
-    temporary: Path | None = None
+def text(ceilings: Ceilings, facts: DeviceFacts, method: str) -> str:
+    """Return what a file holds, as its text."""
+    return json.dumps(document(ceilings, facts, method), indent=1, allow_nan=False) + "\n"
+
+
+def save(ceilings: Ceilings, facts: DeviceFacts, method: str) -> Path:
+    """Write ceilings to their file whole or not at all; NoDevice when that fails."""
+    target = path_of(facts, method)
+    # Opened by name: a file of the tempfile module would be its owner's alone, whatever the umask.
+    part = target.with_name(f".{uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(content.encode())
-        temporary.replace(target)
+        part.write_text(text(ceilings, facts, method), encoding="utf-8")
+        part.replace(target)
     except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):  # the first error is the one to tell
-                temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            part.unlink(missing_ok=True)
         raise NoDevice(
             f"{target}: the ceilings can't be written: {error.strerror or error}",
             remedy="free some space, or set SOLKIT_CACHE_DIR to a folder that can be written",
@@ -105,15 +108,26 @@ def _read(data: bytes, facts: DeviceFacts, method: str) -> Ceilings:
     found = loads(data)
     if found.get("schema") != SCHEMA:
         raise BadInput(f"its schema is {str(found.get('schema'))[:40]!r}, not {SCHEMA!r}")
-    wanted = dict(zip(("uuid", "driver", "timer"), (*_key(facts), method), strict=True))
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise BadInput(f"it is of the {name} {str(found.get(name))[:80]!r}, not {value!r}")
+    if found.get("solkit") != __version__:  # its kernels, or its ways to time them, may be others
+        writer = str(found.get("solkit"))[:40]
+        raise BadInput(f"it was measured by solkit {writer!r}, this is {__version__!r}")
+    uuid, driver = _key(facts)
+    for name, value in (("uuid", uuid), ("driver", driver), ("timer", method)):
+        _same(name, found.get(name), value)
     ceilings = from_json(Ceilings, json.dumps(found.get("ceilings")), finite=True)
+    # What is read, and what a run's header then holds, says the same once more.
+    _same("uuid", ceilings.uuid, uuid)
+    _same("driver", ceilings.driver, driver)
+    _same("timer", ceilings.method.partition(",")[0], method)
     problem = ceilings_problem(ceilings) or ("" if ceilings.dram else "it holds no DRAM ceiling")
     if problem:
         raise BadInput(problem)
     return ceilings
+
+
+def _same(name: str, found: object, wanted: str) -> None:
+    if found != wanted:
+        raise BadInput(f"it is of the {name} {str(found)[:80]!r}, not {wanted!r}")
 
 
 def _key(facts: DeviceFacts) -> tuple[str, str]:

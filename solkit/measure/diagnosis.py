@@ -2,6 +2,7 @@
 
 from typing import cast, get_args
 
+from solkit.errors import words
 from solkit.measure.remedies import kills_context, recognise
 from solkit.model import Verdict
 
@@ -11,12 +12,12 @@ _NO_MEMORY = ("MemoryError", "bad_alloc")  # Python's, NumPy's (_ArrayMemoryErro
 
 def verdict_of(error: BaseException) -> Verdict:
     """Return the kind of an error: its own `verdict` where it has one, else what it says."""
-    own = getattr(error, "verdict", "")
+    own = _own(error, "verdict")
     if isinstance(own, str) and own and own in _KNOWN:
         return cast("Verdict", own)
     if isinstance(error, MemoryError):
         return "out_of_memory"
-    return verdict_in(f"{type(error).__name__}: {error}")
+    return verdict_in(f"{type(error).__name__}: {words(error)}")
 
 
 def verdict_in(message: str, default: Verdict = "") -> Verdict:
@@ -32,8 +33,16 @@ def ends_the_context(error: BaseException) -> bool:
 
     CuPy's errors carry the driver's code as `status`; torch and Triton only have its words.
     """
-    code = getattr(error, "status", None)
+    code = _own(error, "status")
     if isinstance(code, int):
         return kills_context(code)
-    row = recognise(str(error))
+    row = recognise(words(error))
     return isinstance(error, RuntimeError) and row is not None and row.id == "kernel_fault"
+
+
+def _own(error: BaseException, name: str) -> object:
+    """Return an attribute of an error; None where there is none, and where its property raises."""
+    try:
+        return getattr(error, name, None)
+    except Exception:  # noqa: BLE001  # the author's code; what it raised is recorded already
+        return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.declare.registry import raised_at
-from solkit.errors import SolkitError
+from solkit.errors import SolkitError, told, words
 from solkit.measure.device.base import DeviceLost, Program, Sample
 from solkit.measure.diagnosis import ends_the_context, verdict_of
 from solkit.measure.remedies import remedy_for
@@ -14,14 +14,16 @@ from solkit.model import Check, Failed, Stage
 from solkit.plan.jobs import Job
 
 Say = Callable[[int, Stage], None]
+RUN_ALONE = "run the case alone: solkit run OPERATOR AXIS=SIZE ..."
 
 
 @dataclass(slots=True)
 class Entry:
     """A job of the group: what was made of it, and what became of it.
 
-    blocked: its calls can be queued behind a blocked stream. spent_s: the host's time for its
-    samples. ended: which rule ended the sampling; empty while it goes on.
+    blocked: its calls can be queued behind a blocked stream, most_count of them at a time.
+    spent_s: the host's time for its samples. ended: which rule ended the sampling; empty while it
+    goes on. notes: what a reader of its outcome must know.
     """
 
     index: int
@@ -33,9 +35,11 @@ class Entry:
     samples: list[Sample] = field(default_factory=list)
     median_s: float | None = None
     blocked: bool = True
+    most_count: int = 1024
     spent_s: float = 0.0
     ended: str = ""
     energy_j: float | None = None
+    notes: list[str] = field(default_factory=list)
     failed: Failed | None = None
 
     @property
@@ -68,7 +72,7 @@ class Guard:
         if isinstance(error, DeviceLost) or not isinstance(error, Exception):
             return False
         if ends_the_context(error):
-            raise DeviceLost(str(error)) from error
+            raise DeviceLost(words(error)) from error
         message, remedy = explained(error)
         for entry in (self.entry, *self.others):
             compiled = entry.program.compiled if entry.program else ()
@@ -80,14 +84,19 @@ class Guard:
 
 
 def explained(error: Exception) -> tuple[str, str]:
-    """Return what to say of an error, the line of the author's code with it, and a remedy."""
+    """Return what to say of an error, the line of the author's code with it, and a remedy.
+
+    Neither is ever empty, and UTF-8 can carry both: they travel on the worker's pipe.
+    """
     if isinstance(error, SolkitError):
-        return error.message, error.remedy
-    message = f"{type(error).__name__}: {error}"
+        message = told(error.message) or type(error).__name__
+        return message, told(error.remedy) or remedy_for(message, RUN_ALONE)
+    message = f"{type(error).__name__}: {words(error)}"
     place = raised_at(error)
     if place is None:
-        return message, remedy_for(message, "run the case alone: solkit run OPERATOR AXIS=SIZE ...")
-    return f"{message} ({place[0].name}, line {place[1]})", remedy_for(message, "mend that line")
+        return message, remedy_for(message, RUN_ALONE)
+    where = told(f"{place[0].name}, line {place[1]}")
+    return f"{message} ({where})", remedy_for(message, "mend that line")
 
 
 def alive(entries: Sequence[Entry]) -> list[Entry]:

@@ -102,7 +102,7 @@ def _opened(path: Path) -> int:
     """Open a lock file, or make it.
 
     Without O_CREAT where it exists: Linux refuses that for another user's file in a sticky folder
-    (fs.protected_regular). Never through a link, and never waiting for a pipe.
+    (fs.protected_regular). Never through a link of either kind, and never waiting for a pipe.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -118,10 +118,17 @@ def _opened(path: Path) -> int:
                 break
     except OSError as error:
         raise _unusable(path, error) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
         raise NoDevice(
             f"the lock of the card, {path}, is no file", remedy="remove it, or set SOLKIT_LOCK_DIR"
+        )
+    if found.st_nlink > 1:  # to write the holder's name would empty what it is also called
+        os.close(descriptor)
+        raise NoDevice(
+            f"the lock of the card, {path}, is a hard link to another file",
+            remedy="remove it (the other name stays), or set SOLKIT_LOCK_DIR",
         )
     return descriptor
 

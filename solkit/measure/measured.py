@@ -102,7 +102,7 @@ def throttled_count(
 
 
 def _notes(entry: Entry, sets: BufferSets, *, proved: bool) -> Iterator[str]:
-    yield from entry.ready.notes
+    yield from (*entry.ready.notes, *entry.notes)
     if not entry.blocked:
         yield (
             "the call waits for the device itself, so its samples were not queued ahead: "

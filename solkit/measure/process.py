@@ -23,6 +23,7 @@ _POLL_S = 1.0
 _KILLED_WITHIN_S = 60.0  # a driver that takes a hung kernel off the card needs some seconds
 _LEAVES_WITHIN_S = 5.0  # an idle worker, once it is told: CUDA's own end takes most of it
 _CASE_S = 60.0  # of a case's stage where nobody says otherwise
+_WORDS = {"at", "lost", "error", "done"}  # one of them is in each line of a worker
 _BETWEEN_STACKS = ("another exception occurred:", "direct cause of the following exception:")
 
 
@@ -54,6 +55,7 @@ class Process:
             start_new_session=True,  # its own group: what authors' code forks off can be ended, too
         )
         self._lines: queue.Queue[bytes] = queue.Queue()
+        self._sender: threading.Thread | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     def ask(
@@ -69,7 +71,7 @@ class Process:
         index, stage = 0, "worker"
         self._busy = True
         try:
-            self._send(message)
+            self._send(line(message), limit_s(stage, timeout_s))
             while True:
                 reply = self._next(index, stage, timeout_s)
                 if "at" in reply:
@@ -89,7 +91,10 @@ class Process:
 
     def stop(self) -> None:
         """End the process, by force if need be; NoDevice where not even force ends it."""
-        if self._popen.stdin:
+        if self._sender is not None and self._sender.is_alive():  # it holds what is closed next
+            self._kill()
+            self._sender.join(_KILLED_WITHIN_S)
+        if self._popen.stdin and not (self._sender and self._sender.is_alive()):
             with contextlib.suppress(BrokenPipeError):  # it may be gone already
                 self._popen.stdin.close()
         try:
@@ -115,11 +120,28 @@ class Process:
         except (OSError, AttributeError):  # nobody is left, or no POSIX
             self._popen.kill()
 
-    def _send(self, message: dict[str, Any]) -> None:
-        if self._popen.stdin is None:
+    def _send(self, raw: bytes, most_s: float) -> None:
+        """Write a command; a worker that does not read it (a pipe holds 64 KB) is killed."""
+        pipe, failed = self._popen.stdin, threading.Event()
+        if pipe is None:
             raise BrokenPipeError
-        self._popen.stdin.write(line(message))
-        self._popen.stdin.flush()
+
+        def write() -> None:
+            try:
+                pipe.write(raw)
+                pipe.flush()
+            except OSError:  # the worker is gone: its last words say how
+                failed.set()
+
+        self._sender = threading.Thread(target=write, daemon=True)  # Windows' pipes know no limit
+        self._sender.start()
+        self._sender.join(most_s)
+        if self._sender.is_alive():
+            self._kill()
+            message = f"it did not read what it was asked within {most_s:g} s and was stopped"
+            raise WorkerDied(0, "worker", message, "timeout")
+        if failed.is_set():
+            raise BrokenPipeError
 
     def _next(self, index: int, stage: str, timeout_s: float) -> dict[str, Any]:
         most_s = limit_s(stage, timeout_s)
@@ -194,16 +216,22 @@ def without_tracebacks(text: str) -> str:
 
 
 def _reply(raw: bytes) -> dict[str, Any] | None:
-    """Return what the worker answered; None for what no worker says."""
+    """Return what the worker answered; None for what no worker says (authors' code may)."""
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not found.keys() & {"at", "lost", "error", "done"}:
-        return None
-    return found
+    match found:
+        case (
+            {"at": int(), "stage": str()}
+            | {"lost": {"at": int(), "stage": str(), "message": str()}}
+            | {"error": {"message": str(), "remedy": str()}}
+            | {"done": _}
+        ) if len(found.keys() & _WORDS) == 1:
+            return dict(found)
+    return None
 
 
 def _error(said: dict[str, Any]) -> SolkitError:
     kind = NoDevice if said.get("exit") == NoDevice.exit_code else BadInput
-    return kind(str(said["message"]), remedy=str(said["remedy"]))
+    return kind(said["message"], remedy=said["remedy"])

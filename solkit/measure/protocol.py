@@ -8,6 +8,7 @@ device is gone.
 import json
 from typing import Any
 
+from solkit.errors import BadInput
 from solkit.wire import to_json
 
 # How long a worker may be silent at what solkit itself does; a case's own stages take --timeout.
@@ -37,3 +38,21 @@ def typed(kind: Any, value: Any) -> Any:  # noqa: ANN401  # a type form, JSON, a
     from solkit.wire import from_json  # noqa: PLC0415  # pydantic, when something arrives
 
     return from_json(kind, json.dumps(value))
+
+
+def several(kind: Any, answer: object, count: int) -> list[Any]:  # noqa: ANN401  # a type form
+    """Return the `count` values of a kind that an answer holds; BadInput where it does not fit.
+
+    A worker's own answer does. Authors' code can write between its lines.
+    """
+    try:
+        found: list[Any] = typed(list[kind], answer)
+        problem = f"it holds {len(found)} of the {count} that were asked for"
+    except BadInput as error:
+        found, problem = [], error.message
+    if len(found) != count:
+        raise BadInput(
+            f"the worker's answer does not fit: {problem}",
+            remedy="run the case alone; a kernel must not write to descriptors it did not open",
+        )
+    return found

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from solkit.declare.operator import Array
+from solkit.errors import words
 from solkit.measure.verdict import CheckFailed
 
 # The kinds of memory that DLPack tells of: the host; CUDA memory, and managed memory.
@@ -56,21 +57,29 @@ def on_device(
     kinds: the DLPack kinds of the device's memory; where: its name in words.
     """
     ask = getattr(array, "__dlpack_device__", None)  # a NumPy scalar has none
-    if (ask()[0] if ask else CPU_KIND) not in kinds:
-        raise CheckFailed(
-            f"it returned {name!r} as a {_kind_of(array)} that does not lie on {where}",
-            remedy="return outputs where the inputs are",
-            verdict="wrong_dtype",
-        )
     detach = getattr(array, "detach", None)  # torch: without the graph behind it
+    speaks = hasattr(array, "__dlpack__")
     try:
-        return take(detach() if callable(detach) else array)
-    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        here = (ask()[0] if ask else CPU_KIND) in kinds
+        if here and speaks:
+            return take(detach() if callable(detach) else array)
+    except (AttributeError, BufferError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise CheckFailed(
-            f"it returned {name!r} as a {_kind_of(array)} that can't be read: {error}",
+            f"it returned {name!r} as a {_kind_of(array)} that can't be read: {words(error)}",
             remedy="return an array of the declared dtype, or write in place",
             verdict="wrong_dtype",
         ) from error
+    if here:
+        raise CheckFailed(
+            f"it returned {name!r} as a {_kind_of(array)} without __dlpack__: it can't be read",
+            remedy="return an array of a library that has it, or write in place",
+            verdict="wrong_dtype",
+        )
+    raise CheckFailed(
+        f"it returned {name!r} as a {_kind_of(array)} that does not lie on {where}",
+        remedy="return outputs where the inputs are",
+        verdict="wrong_dtype",
+    )
 
 
 def same_form(name: str, array: Array, target: Array) -> None:

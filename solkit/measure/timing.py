@@ -17,6 +17,8 @@ from solkit.stats import median
 WARM_BATCH = 8
 WARM_MOST_S = 0.3
 GRAPH_LEAST_CALLS = 20
+FEW_CALLS = 2
+MOST_LAUNCHES = 512  # of a batch: a queue holds 1024 of small kernels on an H200
 MOST_AHEAD = 512  # buffer sets of the steady work before a batch
 MOST_ENERGY_SETS = 4096
 Drawn = tuple[Sequence[Call], Sequence[Call]]  # steady work ahead of a batch, and the batch
@@ -67,22 +69,28 @@ def batch(
 def _time(device: Device, entry: Entry, drawn: Callable[[], Drawn]) -> list[Sample]:
     """Time calls; what must be run again is drawn anew, for arguments changed in place.
 
-    Once: calls that can't be blocked (samples taken before that was known go: a case has one
-    method), and a batch whose records were lost.
+    Once: a batch whose records were lost. A batch that can't be blocked may have been too much for
+    the launch queue, so two calls are tried before the entry is timed without the block (samples
+    taken before that was known go: a case has one method).
     """
-    mode = entry.job.case.cache_mode
-    ahead, calls = drawn()
-    try:
-        return device.time(calls, mode=mode, blocked=entry.blocked, ahead=ahead)
-    except Unblockable:
-        if not entry.blocked:
-            raise
-        entry.blocked = False
-        entry.samples.clear()
-    except RecordsLost:
-        pass
-    ahead, calls = drawn()
-    return device.time(calls, mode=mode, blocked=entry.blocked, ahead=ahead)
+    mode, lost = entry.job.case.cache_mode, False
+    while True:
+        ahead, calls = drawn()
+        calls = calls[: entry.most_count]
+        try:
+            return device.time(calls, mode=mode, blocked=entry.blocked, ahead=ahead)
+        except Unblockable:
+            if not entry.blocked:
+                raise
+            if len(calls) > FEW_CALLS:
+                entry.most_count = FEW_CALLS
+            else:
+                entry.blocked, entry.most_count = False, device.most_calls
+                entry.samples.clear()
+        except RecordsLost:
+            if lost:
+                raise
+            lost = True
 
 
 def warm(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -> None:
@@ -209,17 +217,34 @@ def _count(device: Device, sets: BufferSets, entry: Entry) -> int:
     most = device.most_calls - device.lead_count
     if device.whole_rotation:
         return min(max(sets.count, GRAPH_LEAST_CALLS), most)
-    return batch_count(entry.median_s, most=most)
+    launches = entry.ready.launch_count + 2  # a call's own, and the stamps and flush around it
+    fitting = max(1, min(most, MOST_LAUNCHES // launches - device.lead_count))
+    return batch_count(
+        entry.median_s, most=min(fitting, max(1, entry.most_count - device.lead_count))
+    )
 
 
 def energies(device: Device, sets: BufferSets, entries: Sequence[Entry], say: Say) -> None:
-    """Measure the energy of a call of each kernel, over at least a second of steady work."""
+    """Measure the energy of a call of each kernel, over at least a second of steady work.
+
+    Where that can't be had as the case is timed, a note says why.
+    """
     for entry in entries:
         with Guard(entry, "time", say):
-            sets.restore(device)
-            calls: list[Callable[[], object]] = [
-                entry.ready.bind(sets.buffers(number))
-                for number in range(min(sets.count, MOST_ENERGY_SETS))
-            ]
-            entry.energy_j = device.energy_per_call_j(calls)
-    sets.restore(device)
+            problem = _no_energy(entry)
+            if not problem:
+                numbers = range(min(sets.count, MOST_ENERGY_SETS))
+                calls: list[Call] = [entry.ready.bind(sets.buffers(number)) for number in numbers]
+                entry.energy_j = device.energy_per_call_j(calls)
+                problem = "" if entry.energy_j else "this device does not count it"
+            if problem:
+                entry.notes.append(f"energy was asked for and not measured: {problem}")
+
+
+def _no_energy(entry: Entry) -> str:
+    """Return why steady work would not be what the case is, or nothing."""
+    if entry.job.case.cache_mode in ("clean", "zeroed"):
+        return "a flush between the calls would be most of it"
+    if any(arg.role == "inout" for arg in entry.operator.args):
+        return "steady work would change the in-place arguments again and again"
+    return ""

@@ -189,20 +189,10 @@ def serve(source: BinaryIO, out: BinaryIO) -> None:
         except group.Lost as lost:
             worker.say({"lost": {"at": lost.index, "stage": lost.stage, "message": lost.message}})
             return
-        except SolkitError as error:
-            worker.say(
-                {
-                    "error": {
-                        "message": error.message,
-                        "remedy": error.remedy,
-                        "exit": error.exit_code,
-                    }
-                }
-            )
         except Exception as error:  # noqa: BLE001  # the border to authors' code: said to the parent, never swallowed
-            message, remedy = explained(error)
-            said = {"message": message, "remedy": remedy, "exit": BadInput.exit_code}
-            worker.say({"error": said})
+            said, remedy = explained(error)
+            code = error.exit_code if isinstance(error, SolkitError) else BadInput.exit_code
+            worker.say({"error": {"message": said, "remedy": remedy, "exit": code}})
 
 
 def main() -> None:

@@ -1,12 +1,16 @@
 """How times were taken, in words: what each method, cache mode and way to settle means."""
 
-UNBLOCKED = "event_unblocked"  # the one method that may hold time of the host
+# The methods of calls that can't be queued ahead: time of the host may be in them.
+UNBLOCKED = ("event_unblocked", "cupti_unblocked")
 # By the names that runs record; `event_delayed` is that of runs before the blocking kernel.
 _METHODS = {
     "cupti": "the GPU's own start and end of each kernel; the floor is what any kernel costs",
     "event_blocked": "event pairs, everything queued before the GPU may run it; most of the floor "
     "is the instrument's, and nothing is subtracted",
-    UNBLOCKED: "event pairs around calls that wait for the GPU themselves: host time may be in it",
+    "event_unblocked": "event pairs around calls that wait for the GPU themselves: host time may "
+    "be in it",
+    "cupti_unblocked": "the GPU's own start and end of each kernel of calls that wait for the GPU "
+    "themselves: host time may lie between their kernels",
     "event_delayed": "event pairs behind a delay kernel; most of the floor is the instrument's",
     "graph": "many launches replayed as one graph, time per launch; the floor is a launch's share",
     "perf_counter": "the host's clock around each call; the floor is an empty call's",

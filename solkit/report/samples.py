@@ -94,7 +94,7 @@ def doubted(scored: Scored) -> bool:
     """Say whether something stood beside the kernel while it was timed, or may have."""
     outcome = scored.outcome
     return bool(
-        outcome.method == UNBLOCKED
+        outcome.method in UNBLOCKED
         or outcome.cache == "unknown"
         or outcome.other_process_count
         or outcome.throttled_count
@@ -106,7 +106,7 @@ def remarks(scored: Scored) -> tuple[str, ...]:
     """Return what a reader must know of this case's samples, what doubts the time first."""
     outcome = scored.outcome
     said = (
-        "host time may be in it" if outcome.method == UNBLOCKED else "",
+        "host time may be in it" if outcome.method in UNBLOCKED else "",
         _unproved(outcome) if outcome.cache == "unknown" else "",
         f"{counted(outcome.other_process_count, 'other process', 'other processes')} on the device"
         if outcome.other_process_count

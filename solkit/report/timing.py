@@ -110,14 +110,15 @@ def timing_doubts(scored: Sequence[Scored]) -> list[str]:
     """Return what makes times mean less than they seem to, each with its count of cases."""
     outcomes = [item.outcome for item in scored]
     hot = sum(1 for item in scored if item.no_score_reason == HOT_REASON)
+    unblocked = sorted({each.method for each in outcomes if each.method in UNBLOCKED})
     said = (
         (
             sum(1 for each in outcomes if each.other_process_count),
             "shared the device with other processes: their times may be too long.",
         ),
         (
-            sum(1 for each in outcomes if each.method == UNBLOCKED),
-            f"timed as {UNBLOCKED}: the call waits for the device, so time of the host is in it.",
+            sum(1 for each in outcomes if each.method in UNBLOCKED),
+            f"timed as {listed(unblocked)}: the call waits for the device, host time may be in it.",
         ),
         (
             sum(1 for each in outcomes if each.throttled_count),

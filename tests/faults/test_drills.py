@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +24,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are made o
 
 HERE = Path(__file__).parent
 LOADS = ("twice", "wrong_results", "raises", "ends_the_worker", "wants_too_much", "takes_its_time")
+LOADS += ("odd_errors",)
 # Every kind of bad kernel, between two good ones: what it is recorded as.
 BAD = {
     "segfaults": ("launch", "crashed", "the worker ended with signal SIGSEGV"),
     "aborts": ("launch", "crashed", "the worker ended with signal SIGABRT"),
     "says_why_and_exits": ("launch", "crashed", "the worker ended with exit code 7; it said:"),
     "raises": ("launch", "", "ArithmeticError: not today (raises.py, line 9)"),
+    "wordless": ("launch", "", "Wordless: (its text can't be had: __str__ raised ValueError)"),
+    "surrogate": ("launch", "", "ValueError: half \\ud800 of a sign"),
+    "endless": ("launch", "", "xxx... (996,000 more characters)"),
+    "says_done": ("worker", "", "the worker's answer does not fit: it holds 0 of the"),
     "asserts": ("launch", "", "AssertionError: rows are negative"),
     "spins": ("launch", "timeout", "it did not finish within 2 s and was stopped"),
     "wants_all_memory": ("launch", "out_of_memory", "Unable to allocate 4.00 PiB"),
@@ -136,6 +142,7 @@ def test_a_killed_worker_costs_the_case_in_hand(cut: Cut, folder: Path) -> None:
     before = keys(folder)
     running = resume(folder)
     running.until_finished(len(before) + 1)
+    time.sleep(0.1)  # into the next group, which takes 0.5 s; between groups nobody would be hit
     os.kill(running.worker(), signal.SIGKILL)
     code, _, errors = running.end()
     run = record.read(folder)

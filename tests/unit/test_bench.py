@@ -1,5 +1,7 @@
 """A real worker on the CPU device: whatever a declaration does, no finished outcome is lost."""
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -37,6 +39,7 @@ def bench_on(*names: str, timeout_s: float = 60.0) -> Bench:
 def shared() -> Iterator[Bench]:
     """Return a bench that knows every kernel of `twice`; it outlives all their crashes."""
     names = ("twice", "wrong_results", "raises", "ends_the_worker", "wants_too_much", "noisy")
+    names += ("odd_errors",)
     with bench_on(*names) as bench:
         yield bench
 
@@ -107,6 +110,95 @@ def test_a_broken_kernel_is_its_cases_failure_and_no_more(
     assert (stage, verdict) == (said_stage, getattr(found[kernel], "verdict", None))
     assert isinstance(found["right"], Measured)
     assert isinstance(found["last"], Measured)
+
+
+@pytest.mark.parametrize(
+    ("stage", "words", "kernel"),
+    [
+        ("launch", "Wordless: (its text can't be had: __str__ raised ValueError)", "wordless"),
+        ("launch", "ValueError: half \\ud800 of a sign (odd_errors.py, line", "surrogate"),
+        ("launch", "x... (996,000 more characters) (odd_errors.py, line", "endless"),
+        ("worker", "the worker's answer does not fit: it holds 0 of the 1 that were", "says_done"),
+        ("launch", "the worker ended with exit code 0", "raises_at_exit"),
+    ],
+)
+def test_an_error_beyond_words_is_its_cases_failure_and_no_more(
+    shared: Bench, stage: str, words: str, kernel: str
+) -> None:
+    """However it is told, the neighbours are measured, and the parent goes on."""
+    found = measured(shared, "right", kernel, "last")
+    said_stage, message = failure(found[kernel])
+    assert (stage, True) == (said_stage, words in message), message
+    assert len(message) < 4200
+    assert [Measured, Measured] == [type(found["right"]), type(found["last"])]
+
+
+def test_a_work_model_whose_error_is_beyond_words_is_its_cases_problem() -> None:
+    """The other cases are described."""
+    cases = [Case("odd_work", "numpy", {"n": n}, "fp32") for n in (1, 2, 3, 4, 5)]
+    with bench_on("twice", "odd_errors") as bench:
+        wordless, surrogate, fine, speaks, last = bench.catalog.describe(cases)
+    assert "the worker's answer does not fit: it holds 0 of the 1" in str(speaks.problem)
+    assert (Work(20, 20), None) == (last.work, last.problem)
+    assert "Wordless: (its text can't be had: __str__ raised ValueError)" in str(wordless.problem)
+    assert "ValueError: half \\ud800 of a sign" in str(surrogate.problem)
+    assert (Work(12, 12), None) == (fine.work, fine.problem)
+
+
+def test_an_error_of_a_whole_group_is_laid_at_the_guilty_case(shared: Bench) -> None:
+    """Its cases are asked for one by one; message and remedy are never empty."""
+    outcomes: dict[int, Outcome] = {}
+    shared._group(jobs_of("right", "unheard_of", "last"), lambda _case, _stage: None, outcomes)
+    assert [Measured, Failed, Measured] == [type(outcomes[index]) for index in range(3)]
+    assert ("worker", "KeyError: ('twice', 'unheard_of')") == failure(outcomes[1])
+
+
+@pytest.mark.parametrize("answer", [None, [], [{"odd": 1}], {"at": 1}, "done"], ids=repr)
+def test_an_answer_that_does_not_fit_fails_its_case_with_words(
+    shared: Bench, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    """Whatever arrived in the worker's name; the worker is a new one afterwards."""
+    ask = Process.ask
+
+    def misfits(self: Process, message: dict[str, Any], *rest: Any) -> Any:
+        found = ask(self, message, *rest)
+        kernels = [job["case"]["kernel"] for job in message.get("jobs", ())]
+        return answer if message["do"] == "measure" and "right" in kernels else found
+
+    monkeypatch.setattr(Process, "ask", misfits)
+    found = measured(shared, "right", "last")
+    stage, message = failure(found["right"])
+    assert ("worker", True) == (stage, message.startswith("the worker's answer does not fit: "))
+    assert isinstance(found["last"], Measured)
+
+
+def test_a_worker_that_died_between_groups_is_nobodys_fault(shared: Bench) -> None:
+    """What an earlier kernel left behind may end it: the group is begun again, once."""
+    assert isinstance(measured_alone(shared, "right"), Measured)
+    assert shared._process is not None
+    os.kill(shared._process._popen.pid, signal.SIGKILL)
+    assert isinstance(measured_alone(shared, "right"), Measured)
+
+
+def test_workers_that_keep_dying_before_a_case_cost_the_first(
+    shared: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One retry a group: a sweep ends."""
+    ask = Process.ask
+    asked: list[int] = []
+
+    def dies_thrice(self: Process, message: dict[str, Any], *rest: Any) -> Any:
+        if message["do"] == "measure":
+            asked.append(len(message["jobs"]))
+            if len(asked) <= 3:
+                raise WorkerDied(0, "worker", "the worker ended with signal SIGSEGV")
+        return ask(self, message, *rest)
+
+    monkeypatch.setattr(Process, "ask", dies_thrice)
+    found = measured(shared, "numpy", "right", "last")
+    assert [Failed, Failed, Measured] == [type(outcome) for outcome in found.values()]
+    assert ("worker", "the worker ended with signal SIGSEGV") == failure(found["numpy"])
+    assert [3, 3, 2, 1] == asked
 
 
 @pytest.mark.parametrize("kernel", ["hangs", "spins"])
@@ -346,6 +438,26 @@ def test_a_device_that_is_gone_with_a_crash_ends_the_sweep(
         assert ["segfaults"] == [outcome.case.kernel for outcome in next(groups)]
         with pytest.raises(NoDevice, match="GPU is lost"):
             next(groups)
+
+
+def test_a_worker_that_can_not_be_ended_takes_no_outcome_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The driver holds it: what is known of its case is handed out before the sweep ends."""
+
+    def held_by_the_driver(self: Process) -> None:
+        stop(self)
+        raise NoDevice("it is not gone", remedy="reboot")
+
+    stop = Process.stop
+    with bench_on("twice", "ends_the_worker") as bench:
+        groups = bench.measure([jobs_of("right", "segfaults")], lambda _case, _stage: None)
+        with monkeypatch.context() as patch:
+            patch.setattr(Process, "stop", held_by_the_driver)
+            assert ["segfaults"] == [outcome.case.kernel for outcome in next(groups)]
+            with pytest.raises(NoDevice, match="it is not gone"):
+                next(groups)
+            bench._process = None
 
 
 def test_a_card_that_another_solkit_holds_is_not_opened(

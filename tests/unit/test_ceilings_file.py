@@ -1,6 +1,8 @@
 """Stored ceilings: found again for this very card, driver and method; never trusted blindly."""
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,13 +73,19 @@ def test_another_card_driver_or_method_has_none(facts: DeviceFacts, method: str)
 def test_a_card_without_a_uuid_is_known_by_name_and_place() -> None:
     """Some embedded cards tell none; their names may hold what a file's name can't."""
     facts = DeviceFacts("cuda", "Orin (nv/gpu)", pci_bus_id="00:01.0", driver="540.4")
-    path = ceilings_file.save(FOUND, facts, "cupti")
+    found = ceilings_file.stamped(FOUND, facts, datetime(2026, 11, 30, tzinfo=UTC))
+    path = ceilings_file.save(found, facts, "cupti")
     assert "Orin-nv-gpu-00-01.0_540.4_cupti.json" == path.name
-    assert FOUND == load(facts)[0]
+    assert (found, []) == load(facts)
 
 
 def changed(**changes: Any) -> str:
     return json.dumps({**ceilings_file.document(FOUND, FACTS, "cupti"), **changes})
+
+
+def inside(**changes: Any) -> str:
+    held = ceilings_file.document(FOUND, FACTS, "cupti")["ceilings"]
+    return changed(ceilings={**held, **changes})
 
 
 def with_time(median_s: object) -> str:
@@ -97,8 +105,13 @@ def with_time(median_s: object) -> str:
         (changed(uuid="GPU-99"), "it is of the uuid 'GPU-99', not 'GPU-12ab'"),
         (changed(driver="1.0"), "it is of the driver '1.0'"),
         (changed(timer="graph"), "it is of the timer 'graph'"),
+        (changed(solkit="0.0.1"), "it was measured by solkit '0.0.1', this is "),
+        (changed(solkit=None), "it was measured by solkit 'None'"),
+        (inside(uuid="GPU-99"), "it is of the uuid 'GPU-99', not 'GPU-12ab'"),
+        (inside(driver="1.0"), "it is of the driver '1.0', not '580.159.04'"),
+        (inside(method="graph, cold"), "it is of the timer 'graph', not 'cupti'"),
         (changed(ceilings=None), "not a Ceilings"),
-        (changed(ceilings={"method": "cupti", "dram": []}), "it holds no DRAM ceiling"),
+        (inside(dram=[]), "it holds no DRAM ceiling"),
         (with_time(0), "a ceiling's time is not above zero"),
         (with_time(-1e-6), "a ceiling's time is not above zero"),
         (with_time("fast"), "not a Ceilings: dram.0.median_s"),
@@ -145,6 +158,18 @@ def test_a_file_is_written_whole_or_not_at_all(
     assert FOUND == load()[0]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there is no umask here")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_file_has_the_umasks_mode(umask: int, mode: int) -> None:
+    """A card's ceilings are for whoever may read the cache: root's too."""
+    before = os.umask(umask)
+    try:
+        path = ceilings_file.save(FOUND, FACTS, "cupti")
+    finally:
+        os.umask(before)
+    assert oct(mode) == oct(path.stat().st_mode & 0o777)
+
+
 class FakeBench:
     """A bench that counts how often ceilings are measured."""
 
@@ -162,6 +187,7 @@ class FakeBench:
 
 
 CARD = Choice("cuda", 0, FACTS, "the card")
+HOST = Choice("cpu", 0, DeviceFacts("cpu", "A CPU"), "the CPU")
 
 
 def test_a_run_takes_the_stored_ceilings_of_its_card(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,12 +206,47 @@ def test_a_run_takes_the_stored_ceilings_of_its_card(capsys: pytest.CaptureFixtu
     assert (1.4e-6, 1.5e-6, 1.6e-6) == (load()[0] or FOUND).dram[0].times_s
 
 
+def test_ceilings_of_another_solkit_are_measured_anew(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told in one line; the new ones take the old ones' place, and the next run takes them."""
+    bench: Any = FakeBench()
+    with monkeypatch.context() as patched:
+        patched.setattr(ceilings_file, "__version__", "0.0.1")
+        command.current(bench, CARD)
+    capsys.readouterr()
+    command.current(bench, CARD)
+    told = capsys.readouterr().err.splitlines()
+    assert 1 == sum("it was measured by solkit '0.0.1'" in line for line in told)
+    command.current(bench, CARD)
+    assert 2 == bench.measured_count
+
+
+class LacksTheTimer:
+    """A bench whose device has not the timer that was asked for."""
+
+    @property
+    def method(self) -> str:
+        """Refuse to open."""
+        raise NoDevice("no such timer here", remedy="--timer auto")
+
+
+@pytest.mark.parametrize("choice", [CARD, HOST], ids=["cuda", "cpu"])
+@pytest.mark.parametrize("asked", [command.current, command.measured])
+def test_a_timer_that_is_not_here_is_refused_before_a_word_of_measuring(
+    choice: Choice, asked: Callable[[Any, Choice], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What takes up to a minute is announced when it begins, and not before it can."""
+    with pytest.raises(NoDevice, match="no such timer"):
+        asked(LacksTheTimer(), choice)
+    assert "" == capsys.readouterr().err
+
+
 def test_a_hosts_ceilings_are_measured_in_every_run(cache: Path) -> None:
     """They belong to the load of the moment, so nothing is stored."""
     bench: Any = FakeBench()
-    host = Choice("cpu", 0, DeviceFacts("cpu", "A CPU"), "the CPU")
-    command.current(bench, host)
-    command.current(bench, host)
+    command.current(bench, HOST)
+    command.current(bench, HOST)
     assert 2 == bench.measured_count
     assert not cache.exists()
 

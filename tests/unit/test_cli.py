@@ -137,6 +137,42 @@ def test_a_cut_run_is_finished(cpu_run: tuple[Path, Done], tmp_path: Path) -> No
     assert ("complete", 4) == (run.ended, len(run.outcomes))
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--cache=hot",
+        "--cache=cold",  # the default, and asked for all the same
+        "--budget=1",
+        "--precision=0.1",
+        "--seed=7",
+        "--settle=sustained",
+        "--energy",
+        "--timer=graph",
+        "--out=x",
+        "--load=x.py",
+        "--only=rows>2",
+        "--dtype=fp32",
+        "--kernel=numpy",
+        "--max-cases=5",
+    ],
+)
+def test_what_a_finished_run_can_not_follow_is_refused(option: str, tmp_path: Path) -> None:
+    """Named, with the remedy, rather than dropped."""
+    done = solkit("run", "--resume", ".", option, at=tmp_path)
+    assert 2 == done.returncode
+    assert f"{option.partition('=')[0]} can't be changed by --resume" in done.stderr
+    assert "leave it out: the run goes on as it was begun; or measure anew" in done.stderr
+
+
+def test_how_a_finished_run_is_judged_can_be_chosen(cpu_run: tuple[Path, Done]) -> None:
+    """Roof, floor, baseline, the limit of a case and the device."""
+    at, _ = cpu_run
+    words = ("--timeout", "9", "--roof", "measured", "--baseline", "numpy", "--device", "cpu")
+    done = solkit("run", "--resume", "solkit-out/latest", *words, "--fail-under", "1", at=at)
+    assert 1 == done.returncode, done.stderr
+    assert "below 100.0 %" in done.stderr
+
+
 def test_a_floor_that_is_not_met_is_exit_1(tmp_path: Path) -> None:
     """NumPy's softmax is nowhere near the memory's speed."""
     done = solkit("run", "softmax", "rows=64", "cols=256", *QUICK, "--fail-under", "1", at=tmp_path)

@@ -1,6 +1,7 @@
 """Garbage in the files that people hand over: a result or a clear error, never anything else."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from test_record import MEASURED, OUTCOMES, RUN
 from solkit import record, wire
 from solkit.errors import SolkitError
 from solkit.judge.score import score
-from solkit.model import Run
+from solkit.model import Clocks, Run, SlowMode
 from solkit.plan.only import parse_only
 from solkit.plan.starter import SHAPES
 from solkit.plan.sweep import parse_sweep
 from solkit.report import csv
+from solkit.report.renderers import RENDERERS
 
 yaml = pytest.importorskip("yaml")
 
@@ -176,3 +178,78 @@ def test_the_good_run_is_good() -> None:
     """The fuzzed file reads whole before it is spoilt."""
     assert OUTCOMES == record.parse(FILE, "run.jsonl").outcomes
     assert MEASURED in OUTCOMES
+
+
+TIMED = replace(
+    MEASURED,
+    times_s=tuple(float(f"1.{place:03}e-6") for place in range(12)),
+    sample_count=40,
+    median_s=1.005e-6,
+    low_s=1.001e-6,
+    high_s=1.01e-6,
+    clocks=Clocks(1.7e9, 1.5e9, 1.9e9, 2.6e9, 52.0, 400.0, ("sw_power_cap",), 1.6e9),
+    sample_hz=tuple(1.5e9 + 3e7 * place for place in range(12)),
+    throttled_count=3,
+    slow_mode=SlowMode(2e-6, 0.2),
+    busy_s=9e-7,
+    energy_j=0.1,
+    other_process_count=1,
+    place_fraction=0.007,
+)
+HEADER = replace(RUN, method="cupti", settle="sustained", cache_proof_s={"cold": 2e-6, "hot": 1e-6})
+TIMED_LINES = (json.loads(wire.header_json(HEADER)), json.loads(record.outcome_json(TIMED)))
+TIMED_KEYS = (
+    {"settle", "precision_fraction", "cache_proof_s"},
+    {
+        *("times_s", "median_s", "low_s", "high_s", "floor_s", "sample_count", "cache", "clocks"),
+        *("sample_hz", "throttled_count", "slow_mode", "busy_s", "energy_j", "launch_count"),
+        *("other_process_count", "set_count", "place_fraction", "method"),
+    },
+)
+TIMED_PLACES = [
+    (number, path)
+    for number, (document, keys) in enumerate(zip(TIMED_LINES, TIMED_KEYS, strict=True))
+    for path in places(document)
+    if path[0] in keys
+]
+EXTREMES = st.sampled_from(
+    [0, -1, 1, 1e-300, 5e-324, 1e-12, 1e-3, 0.5, 1e9, 1e24, 1e308, -1e308, 2**63, 10**400, None]
+)
+CASE_WORD = TIMED.case.operator
+ODD = EXTREMES | st.floats(allow_nan=False, allow_infinity=False) | JSON
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(where=st.sampled_from(TIMED_PLACES), new=ODD)
+@example(where=(1, ("sample_hz", 4)), new=1e308)
+@example(where=(1, ("sample_hz", 4)), new=1e24)
+@example(where=(1, ("sample_hz",)), new=[1e-3] + [1e24] * 11)
+@example(where=(1, ("clocks", "sm_hz")), new=1e-300)
+@example(where=(1, ("median_s",)), new=1e-300)
+@example(where=(1, ("energy_j",)), new=1e-12)
+@example(where=(1, ("slow_mode",)), new={"median_s": 1e9, "share_fraction": 0.999})
+@example(where=(0, ("cache_proof_s",)), new={"\ud800": 1e9})
+@example(where=(0, ("precision_fraction",)), new=1e-300)
+def test_any_condition_of_a_time_is_reported_or_refused(where: tuple[int, Any], new: Any) -> None:
+    """Clocks, modes, energy, counts and states: whatever is read can be shown in every format."""
+    number, path = where
+    documents = json.loads(json.dumps(TIMED_LINES))
+    inner = documents[number]
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    text = b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+    try:
+        run = record.parse(text, "run.jsonl")
+    except SolkitError:
+        return
+    judged = score(run)
+    assert {"html", "markdown", "csv"} == set(RENDERERS)
+    for render in RENDERERS.values():
+        assert CASE_WORD in render(run, judged)
+
+
+def test_the_good_time_is_good() -> None:
+    """What is spoilt above reads whole before."""
+    text = b"".join(json.dumps(document).encode() + b"\n" for document in TIMED_LINES)
+    assert (TIMED,) == record.parse(text, "run.jsonl").outcomes

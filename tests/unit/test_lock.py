@@ -138,7 +138,7 @@ def test_a_file_that_was_swept_away_is_made_anew() -> None:
         assert lock_path(CARD).is_file()
 
 
-@pytest.mark.parametrize("what", ["folder", "pipe", "link", "missing folder"])
+@pytest.mark.parametrize("what", ["folder", "pipe", "link", "hard link", "missing folder"])
 def test_what_is_no_lock_file_is_refused_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -151,11 +151,17 @@ def test_what_is_no_lock_file_is_refused_at_once(
             os.mkfifo(path)
         case "link":
             path.symlink_to(folder / "elsewhere")
+        case "hard link":
+            (folder / "somebodys").write_text("keep me", encoding="utf-8")
+            path.hardlink_to(folder / "somebodys")
         case _:
             monkeypatch.setenv("SOLKIT_LOCK_DIR", str(folder / "none"))
     said = refusal()
     assert (4, True) == (said.exit_code, "SOLKIT_LOCK_DIR" in said.remedy)
     assert not (folder / "elsewhere").exists()
+    if what == "hard link":
+        assert "hard link" in said.message
+        assert "keep me" == (folder / "somebodys").read_text(encoding="utf-8")
 
 
 def test_a_holder_that_says_nothing_is_still_a_holder(holder: subprocess.Popen[str]) -> None:

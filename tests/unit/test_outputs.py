@@ -1,6 +1,8 @@
 """Where a run and its report go: never over another, never half, never through a device."""
 
 import os
+import stat
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,6 +64,57 @@ def test_a_pipe_is_written_into_and_not_replaced(tmp_path: Path) -> None:
     assert b"text" == os.read(reading, 100)
     os.close(reading)
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("place", "holds"),
+    [
+        ("report.html", True),
+        ("new/deep/report.html", True),
+        ("file", True),
+        ("link", True),
+        ("hanging", True),
+        ("pipe", True),
+        ("folder", False),
+        ("link-to-folder", False),
+        ("file/report.html", False),
+        ("file/new/report.html", False),
+        ("x" * 300, False),
+        ("x" * 300 + "/report.html", False),
+    ],
+)
+@needs_posix
+def test_a_file_is_proved_writable_before_the_work_for_it(
+    tmp_path: Path, place: str, *, holds: bool
+) -> None:
+    """What the proof says is what writing then meets; the proof changes nothing."""
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "hanging").symlink_to("away/target")
+    (tmp_path / "link-to-folder").symlink_to("folder")
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    before = sorted(tmp_path.rglob("*"))
+
+    def met() -> AbstractContextManager[object]:
+        return nullcontext() if holds else pytest.raises(NoDevice, match="can't be written")
+
+    with met():
+        outputs.prove_writable(tmp_path / place)
+    assert before == sorted(tmp_path.rglob("*"))
+    assert "old" == (tmp_path / "file").read_text()
+    with met():
+        outputs.write(tmp_path / place, "text")
+    os.close(reading)
+
+
+@needs_posix
+def test_a_pipe_is_proved_without_opening_it(tmp_path: Path) -> None:
+    """One that nobody reads yet is not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    outputs.prove_writable(tmp_path / "pipe")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
 @pytest.mark.parametrize("place", ["file/report.html", "folder"])

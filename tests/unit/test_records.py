@@ -165,7 +165,8 @@ def test_several_kernels_have_a_span_and_a_busy_time(
     span_ns: int, busy_ns: int, records: list[tuple[int, int]]
 ) -> None:
     """From the first start to the last end, and the time in which at least one ran."""
-    sample = sample_of([Record("k", *each, 1) for each in records], None)
+    moved = [Record("k", 9000 + start, 9000 + end, 1) for start, end in records]
+    sample = sample_of(moved, None)
     assert pytest.approx(span_ns * 1e-9) == sample.time_s
     assert pytest.approx(busy_ns * 1e-9) == sample.busy_s
 
@@ -176,7 +177,8 @@ def test_busy_is_never_longer_than_the_span_nor_shorter_than_any_record(
 ) -> None:
     """For any records; and never longer than all of them together."""
     records = [
-        Record("k", start, start + long, number) for number, (start, long) in enumerate(parts)
+        Record("k", 1 + start, 1 + start + long, number)
+        for number, (start, long) in enumerate(parts)
     ]
     sample = sample_of(records, None)
     assert sample.busy_s is not None
@@ -189,10 +191,18 @@ def test_a_sample_depends_on_neither_order_nor_time_of_day(
     parts: list[tuple[int, int]], order: Random, later: int
 ) -> None:
     """Nanoseconds since 1970 fill 61 bits: nothing is lost in a float."""
-    moved = [Record("k", start + later, start + later + long, 1) for start, long in parts]
+    moved = [Record("k", 1 + start + later, 1 + start + later + long, 1) for start, long in parts]
     order.shuffle(moved)
-    still = [Record("k", start, start + long, 1) for start, long in parts]
+    still = [Record("k", 1 + start, 1 + start + long, 1) for start, long in parts]
     assert sample_of(still, None) == sample_of(moved, None)
+
+
+@pytest.mark.parametrize(("start_ns", "end_ns"), [(0, 0), (0, 500), (800, 500), (800, 0)])
+def test_a_record_without_its_times_is_no_short_kernel(start_ns: int, end_ns: int) -> None:
+    """CUPTI writes zeros where it could not have them: the batch is lost, not quick."""
+    good = Record("k", 700, 900, 1)
+    with pytest.raises(RecordsLost, match="has no times"):
+        sample_of([good, Record("k", start_ns, end_ns, 1)], None)
 
 
 def test_a_call_without_records_ran_nothing() -> None:

@@ -42,6 +42,33 @@ def test_a_returned_array_is_the_output() -> None:
     assert 0.0 == checked(lambda x, **_: (2 * x,)).error_fraction
 
 
+class Opaque:
+    """What looks like an array and hands nothing over."""
+
+    def __init__(self, array: Any) -> None:
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __array__(self) -> Any:
+        """Never taken: DLPack is."""
+        raise AssertionError
+
+
+class OpaqueOnTheGpu(Opaque):
+    """The same, which says that it lies there."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Say where it is."""
+        return (2, 0)
+
+
+class Astray(Foreign):
+    """An array that says of its place what is none."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return nothing that can be unpacked."""
+        return ()  # type: ignore[return-value]
+
+
 def test_an_array_of_another_library_is_taken_by_dlpack() -> None:
     """As torch's and others' are."""
     assert 30 == checked(lambda x, **_: Foreign(2 * x)).compared_count
@@ -118,6 +145,16 @@ def test_what_is_returned_has_logical_axis_order() -> None:
             "it returned 'y' as a test_returned array that does not lie on this host",
             lambda x, **_: Foreign(2 * x, kind=2),
         ),
+        (
+            "wrong_dtype",
+            "it returned 'y' as a test_returned array without __dlpack__: it can't be read",
+            lambda x, **_: Opaque(x),
+        ),
+        (
+            "wrong_dtype",
+            "a test_returned array that can't be read: tuple index out of range",
+            lambda x, **_: Astray(2 * x),
+        ),
     ],
 )
 def test_what_is_not_declared_is_refused(verdict: str, words: str, function: Any) -> None:
@@ -147,9 +184,18 @@ def test_an_array_of_the_host_is_no_output_on_a_gpu(value: Any) -> None:
     assert "wrong_dtype" == caught.value.verdict
 
 
+def test_an_array_of_the_gpu_that_hands_nothing_over_is_told_so() -> None:
+    """What is missing is named, and no AttributeError is the verdict."""
+    value = OpaqueOnTheGpu(np.zeros(3))
+    with pytest.raises(CheckFailed, match="array without __dlpack__: it can't be read") as caught:
+        on_device("y", value, lambda array: array, kinds=CUDA_KINDS, where="the GPU")
+    assert "wrong_dtype" == caught.value.verdict
+
+
 @pytest.mark.parametrize(
     "error",
     [
+        AttributeError("'Lazy' object has no attribute 'storage'"),
         BufferError("Can't export tensors that require gradient"),
         RuntimeError("bool is not supported"),
     ],

@@ -352,7 +352,7 @@ def test_lost_records_cost_no_sample_that_was_taken() -> None:
 
 
 def test_a_call_that_waits_whatever_is_done_fails_its_case() -> None:
-    """Blocked, then not blocked; there is no third way."""
+    """Blocked, two calls of it, then not blocked; there is no other way."""
     tried: list[bool] = []
 
     class Never(FakeDevice):
@@ -364,10 +364,11 @@ def test_a_call_that_waits_whatever_is_done_fails_its_case() -> None:
     bench = Bench(Never(), operator=TWICE, set_count=4)
     bench.sample()
     assert bench.entry.failed is not None
-    assert ("5 calls wait, ['ahead', 'mode']", [True, False]) == (bench.entry.failed.message, tried)
+    said = ("5 calls wait, ['ahead', 'mode']", [True, True, False])
+    assert said == (bench.entry.failed.message, tried)
     with pytest.raises(Unblockable, match="2 calls wait"):
         bench.batch(2)  # not blocked any more: the same would be the same
-    assert [True, False, False] == tried
+    assert [True, True, False, False] == tried
 
 
 def test_a_call_that_waits_behind_steady_work_is_taken_again_on_first_values() -> None:
@@ -699,8 +700,8 @@ def test_an_entry_that_fails_while_sampled_leaves_the_others() -> None:
     assert 20 == len(bench.entry.samples)
 
 
-def test_energy_is_taken_of_calls_on_restored_sets() -> None:
-    """All of them in turn, and what they changed is mended afterwards."""
+def test_energy_is_taken_of_calls_on_all_sets() -> None:
+    """In turn; steady work that would change its arguments again and again is not measured."""
 
     class Counts(FakeDevice):
         def energy_per_call_j(self, calls: Sequence[Call]) -> float | None:
@@ -708,11 +709,39 @@ def test_energy_is_taken_of_calls_on_restored_sets() -> None:
                 call()
             return 0.25
 
-    bench = Bench(Counts(), set_count=6)
-    bench.sets.buffers(2)["state"][...] = 7.0
+    bench = Bench(Counts(), operator=TWICE, set_count=6)
     timing.energies(bench.device, bench.sets, [bench.entry], bench.say)
-    assert (0.25, [0, 1, 2, 3, 4, 5], 0) == (bench.entry.energy_j, bench.handed, bench.spoiled)
-    assert all((bench.sets.buffers(n)["state"] == bench.first["state"]).all() for n in range(6))
+    assert (0.25, [0, 1, 2, 3, 4, 5]) == (bench.entry.energy_j, bench.handed)
+    in_place = Bench(Counts(), set_count=6)
+    timing.energies(in_place.device, in_place.sets, [in_place.entry], in_place.say)
+    assert (None, []) == (in_place.entry.energy_j, in_place.handed)
+    assert "in-place arguments again and again" in in_place.entry.notes[0]
+
+
+@pytest.mark.parametrize("mode", ["clean", "zeroed"])
+def test_energy_with_a_flush_between_calls_is_not_measured(mode: CacheMode) -> None:
+    """It would be the flush's; a device that counts none says so as well."""
+    bench = Bench(FakeDevice(), operator=TWICE, mode=mode, set_count=1)
+    timing.energies(bench.device, bench.sets, [bench.entry], bench.say)
+    assert "a flush between the calls" in bench.entry.notes[0]
+    uncounted = Bench(FakeDevice(), operator=TWICE, set_count=4)
+    timing.energies(uncounted.device, uncounted.sets, [uncounted.entry], uncounted.say)
+    assert "this device does not count it" in uncounted.entry.notes[0]
+
+
+def test_a_batch_too_long_for_the_queue_is_taken_in_two_calls() -> None:
+    """Many kernels a call: the host is held up by a full queue, not by the call."""
+
+    class Short(FakeDevice):
+        def time(self, calls: Sequence[Call], **how: Any) -> list[Sample]:
+            if len(calls) > 2:
+                message = "the queue is full"
+                raise Unblockable(message)
+            return super().time(calls, **how)
+
+    bench = Bench(Short(), operator=TWICE, set_count=4)
+    bench.sample()
+    assert (True, 2, 20) == (bench.entry.blocked, bench.entry.most_count, len(bench.entry.samples))
 
 
 def test_sets_used_once_are_timed_once_between_two_cleanings() -> None:

@@ -55,6 +55,11 @@ def sample_of(records: Sequence[Record], sm_hz: float | None) -> Sample:
             "no kernel ran: the call gave the device nothing to do",
             remedy="launch the kernel in each call; a result that was kept is no run",
         )
+    if any(not 0 < each.start_ns <= each.end_ns for each in records):
+        raise RecordsLost(
+            "a record has no times: CUPTI could not have them",
+            remedy="measure again, or take --timer event_blocked",
+        )
     span_ns = max(each.end_ns for each in records) - min(each.start_ns for each in records)
     busy_s = sum(_stretches_ns(records)) * 1e-9 if len(records) > 1 else None
     return Sample(span_ns * 1e-9, sm_hz, busy_s)

@@ -4,6 +4,7 @@ Everything runs on the default stream, which Python callables (CuPy, torch, Trit
 """
 
 import ctypes
+import hashlib
 import math
 import os
 import time
@@ -20,7 +21,7 @@ from cupy.cuda.function import Module
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Arg, Array, Normal, Operator
 from solkit.dtypes import DTYPES
-from solkit.errors import NoDevice
+from solkit.errors import NoDevice, words
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Call, DeviceLost, Program, Sample, Timer
 from solkit.measure.device.cuda import program
@@ -182,9 +183,8 @@ class CudaDevice:
 
     def _fill(self, array: Array, arg: Arg, case: Case, seed: int) -> None:
         dtype = arg.dtype_of(case)
-        mixed = np.int64(
-            (seed * 1_000_003 + int.from_bytes(arg.name.encode()[:7], "little")) % 2**62
-        )
+        named = hashlib.blake2b(f"{seed}:{arg.name}".encode(), digest_size=8).digest()
+        mixed = np.int64(int.from_bytes(named, "little") >> 2)
         if isinstance(arg.init, Normal):
             fan_in = case.shape[arg.init.fan_in] if arg.init.fan_in else 1
             scale = (np.float32(arg.init.std / math.sqrt(fan_in)),)
@@ -342,6 +342,7 @@ class CudaDevice:
         entries = (
             "solkit_hold",
             "solkit_stamp",
+            "timer_step",
             "spin",
             "empty",
             "flush_read",
@@ -357,7 +358,7 @@ class CudaDevice:
 
 def lost_or_same(error: Exception) -> Exception:
     """Return DeviceLost for an error that poisons the context, else the error itself."""
-    return DeviceLost(str(error)) if kills_context(getattr(error, "status", 0)) else error
+    return DeviceLost(words(error)) if kills_context(getattr(error, "status", 0)) else error
 
 
 def _dtype_name(array: Array) -> str:

@@ -1,7 +1,7 @@
 """Matrix-product ceilings of a CUDA device: what cuBLAS and cublasLt reach on random data."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -84,13 +84,34 @@ def product_ceilings(
                 note(f"{product.pipe} has no further ceiling: cuBLAS {product.dtype}: {error}")
     if capability >= _FP8_LEAST:
         found += _fp8(device, rates, rest, say, note)
-    # A smaller product may leave the chip more rest than a larger one: the better of both counts.
-    for extent in SUSTAINED_EXTENTS if any(one.pipe == BF16.pipe for one in found) else ():
-        say(f"bf16 {extent}^3, sustained")
-        call = _bound(device, cublas, BF16, extent, rates)
-        found.append(_ceiling(BF16, extent, sustained(device, call), "sustained"))
+    rested = {ceiling.flop for ceiling in found if ceiling.pipe == BF16.pipe}
+    try:
+        found += _sustained(device, cublas, rates, rested, say)
+    except cublas.CUBLASError as error:
+        note(f"{BF16.pipe} has no further sustained ceiling: cuBLAS {BF16.dtype}: {error}")
     device.release()
     return found
+
+
+def _sustained(
+    device: Device,
+    cublas: Any,  # noqa: ANN401  # a module
+    rates: Rates,
+    rested: Collection[int],
+    say: Say,
+) -> Iterator[PipeCeiling]:
+    """Yield the sustained rate of bf16 at each extent whose burst was measured.
+
+    What had no room, or took too long, from rest has and does so now. A smaller product may leave
+    the chip more rest than a larger one: the better of both counts.
+
+    rested: the flop of each product measured from rest.
+    """
+    for extent in SUSTAINED_EXTENTS:
+        if 2 * extent**3 in rested:
+            say(f"{BF16.dtype} {extent}^3, sustained")
+            call = _bound(device, cublas, BF16, extent, rates)
+            yield _ceiling(BF16, extent, sustained(device, call), "sustained")
 
 
 def _bursts(

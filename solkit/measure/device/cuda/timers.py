@@ -20,9 +20,8 @@ from solkit.measure.device.records import Places, places
 
 MOST_CALLS = 64  # a batch with its stamps and flushes stays far below the 1024 launches of a queue
 Flush = Callable[[], None] | None
-# How the host keeps ahead of the device: behind a blocked stream, by a delay before each call, or
-# because the batch follows work that is still queued.
-Way = Literal["block", "delay", "follow"]
+# How the host keeps ahead of the device: behind a blocked stream, or by a delay before each call.
+Way = Literal["block", "delay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +198,20 @@ def _cupti(tools: Tools) -> BatchTimer:
         raise NoDevice(
             f"cupti-python can't be imported ({error})", remedy="pip install 'solkit[cupti]'"
         ) from error
+    problem = _not_blocked(tools)
+    if problem:
+        raise NoDevice(
+            problem,
+            remedy="stop the profiler, unset CUDA_LAUNCH_BLOCKING, or --timer event_unblocked",
+        )
     timer = CuptiTimer(tools)
     try:
         timer.time([tools.empty] * 2, flush=None, way="delay")
-    except SolkitError:
+    except SolkitError as error:
         timer.stop()
-        raise
+        raise NoDevice(
+            f"CUPTI does not record empty kernels: {error.message}", remedy=error.remedy
+        ) from error
     return timer
 
 

@@ -1,5 +1,6 @@
 """Taking times on one card: the chosen way, the state of the L2, known calls to hold it against."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
@@ -8,7 +9,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from solkit.errors import NoDevice
+from solkit.errors import SolkitError
 from solkit.measure.device.base import TIMERS, Call, Sample, Timer, Unblockable
 from solkit.measure.device.cuda.hold import Hold
 from solkit.measure.device.cuda.l2 import L2
@@ -16,6 +17,7 @@ from solkit.measure.device.cuda.stamps import Stamps
 from solkit.measure.device.cuda.stray import stray_by_poison
 from solkit.measure.device.cuda.timers import MOST_CALLS, BatchTimer, Tools, Way, choose
 from solkit.measure.device.cuda.work import Work, energy_per_call_j
+from solkit.measure.device.records import RecordsLost
 from solkit.measure.pace import AHEAD_S
 from solkit.model import CacheMode
 from solkit.stats import median
@@ -39,7 +41,12 @@ class Timing:
         self._instruments = instruments
         self._tools = Tools(
             hold=Hold(instruments["solkit_hold"]),
-            stamps=Stamps(instruments["solkit_stamp"], sm_count=sm_count, most=2 * MOST_CALLS),
+            stamps=Stamps(
+                instruments["solkit_stamp"],
+                sm_count=sm_count,
+                most=2 * MOST_CALLS,
+                step_ns=_step_ns(instruments["timer_step"]),
+            ),
             empty=self.empty(),
             delay=self.spin(_DELAY_NS),
         )
@@ -52,16 +59,15 @@ class Timing:
         self, calls: Sequence[Call], *, mode: CacheMode, blocked: bool, ahead: Sequence[Call]
     ) -> list[Sample]:
         """Return samples of the calls, in order; see Device."""
-        if not ahead:
-            return self._time(self.timer, calls, mode=mode, blocked=blocked)
-        # A block, or a wait for the device, would be a rest: the batch is queued behind the work.
-        flush = self.l2.flush(mode)
-        self.timer.stop()
-        try:
-            Work(ahead).for_s(AHEAD_S)
-        finally:  # a call that raises must not leave the next case without records
-            self.timer.start()
-        return self.timer.time(calls, flush=flush, way="follow")
+        self.l2.unpin()
+        if ahead:
+            # A block behind the work costs the chip less than a millisecond of rest.
+            self.timer.stop()
+            try:
+                Work(ahead).for_s(AHEAD_S)
+            finally:  # a call that raises must not leave the next case without records
+                self.timer.start()
+        return self._time(self.timer, calls, mode=mode, blocked=blocked)
 
     def settle_cache(self, calls: Sequence[Call]) -> None:
         """Clean the L2 of others' dirty lines, then run the calls, untimed and unrecorded."""
@@ -100,9 +106,12 @@ class Timing:
         """Say what of a call's work escapes its stream, or nothing; see stray.py."""
         by_records = getattr(self.timer, "stray", None)
         try:
-            if by_records is not None:
+            if by_records is None:
+                return stray_by_poison(call, self._tools.hold, unwritten)
+            try:
                 return str(by_records(call))
-            return stray_by_poison(call, self._tools.hold, unwritten)
+            except RecordsLost:
+                return str(by_records(call))
         except Unblockable:
             return ""  # it waits for the device: nothing is left to run when it returns
 
@@ -120,20 +129,28 @@ class Timing:
         return self._floor_s(self.timer)
 
     def floors_s(self) -> dict[str, float]:
-        """Return what each way that works here reads on an empty kernel, the chosen one first."""
+        """Return what each way that works here reads on an empty kernel, the chosen one first.
+
+        Another way than the chosen one is left out where this machine lacks it, or where it fails:
+        no time of this process is taken by it.
+        """
         found = {self.timer.method: self.floor_s()}
         self.timer.stop()  # CUPTI adds 0.3 us to what event pairs read on an H200
-        for name in TIMERS:
-            if name in ("auto", self.timer.method):
-                continue
-            try:
-                timer = choose(name, self._tools).timer
-            except NoDevice:  # this machine lacks it
-                continue
-            found[name] = self._floor_s(timer)
-            timer.stop()
-        self.timer.start()
+        try:
+            for name in TIMERS:
+                if name not in ("auto", self.timer.method):
+                    with contextlib.suppress(SolkitError):
+                        found[name] = self._floor_of_s(name)
+        finally:
+            self.timer.start()
         return found
+
+    def _floor_of_s(self, name: Timer) -> float:
+        timer = choose(name, self._tools).timer
+        try:
+            return self._floor_s(timer)
+        finally:
+            timer.stop()
 
     def energy_per_call_j(
         self, calls: Sequence[Call], counter_j: Callable[[], float | None]
@@ -161,6 +178,12 @@ class Timing:
     def _time(
         self, timer: BatchTimer, calls: Sequence[Call], *, mode: CacheMode, blocked: bool
     ) -> list[Sample]:
-        self.l2.unpin()
         way: Way = "block" if blocked else "delay"
         return timer.time(calls, flush=self.l2.flush(mode), way=way)
+
+
+def _step_ns(kernel: Any) -> int:  # noqa: ANN401  # a CuPy function
+    """Return the step of the global timer in nanoseconds."""
+    found = cp.zeros(1, dtype=cp.int64)
+    kernel((1, 1, 1), (1, 1, 1), (found,))
+    return int(found[0])
