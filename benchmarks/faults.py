@@ -41,6 +41,8 @@ STRANGER = (
     f"(a @ a).sum().get(); print('busy', flush=True)\n{BUSY}"
 )
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 @dataclass(slots=True)
 class Row:
@@ -63,7 +65,8 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
         verdict = f"**FAIL**: {'; '.join(self.faults)}" if self.faults else "PASS"
-        return (self.name, self.done, self.code, self.recorded, self.kept, self.completed, verdict)
+        recorded = self.recorded.replace(f"{ROOT}/", "")  # a log speaks of the project alone
+        return (self.name, self.done, self.code, recorded, self.kept, self.completed, verdict)
 
 
 class Drills:
