@@ -7,7 +7,6 @@ import ctypes
 import hashlib
 import math
 import os
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import version
@@ -25,7 +24,7 @@ from solkit.dtypes import DTYPES
 from solkit.errors import NoDevice, words
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Call, DeviceLost, Program, Sample, Timer
-from solkit.measure.device.cuda import program
+from solkit.measure.device.cuda import memory, program
 from solkit.measure.device.cuda.arena import NUMPY_TYPES, Copies
 from solkit.measure.device.cuda.timing import Timing
 from solkit.measure.device.cuda.watch import Watch
@@ -35,9 +34,6 @@ from solkit.model import CacheMode, Case, Clocks
 _CTYPES = [DTYPES[name].ctype for name in NUMPY_TYPES]
 _FILLS = ("fill_normal", "fill_uniform", "count_marks", "checksum")
 _MOST_COMPILERS = 8
-_KEPT_FRACTION = 0.25
-_RESERVED_BYTES, _RESERVED_FRACTION = 12 * 2**30, 0.2
-_OVERWRITE_BYTES_PER_S, _OVERWRITE_MOST_S = 2e11, 1.0  # a third of what it seems to do on an H200
 # The newest instructions of a Hopper or Blackwell part belong to its architecture-specific target.
 _SPECIFIC = {
     90: "sm_90a",
@@ -74,23 +70,9 @@ class CudaDevice:
         self._timing = Timing(
             self._instruments, wanted=timer, sm_count=self._sm_count, l2_bytes=self.cache_bytes
         )
-        self._reserve()
+        memory.reserve()
         self.spin, self.empty = self._timing.spin, self._timing.empty
         self.flush = self._timing.l2.flush
-
-    def _reserve(self) -> None:
-        """Take the memory that most cases need in one piece, which the pool hands out from then on.
-
-        On an H200 the same copies read 1 to 2 % more in a sweep of rising sizes, where each case
-        needs a larger piece of new memory, than in one of falling sizes. So it is mapped once,
-        before anything is timed, and all cases have the same.
-        """
-        free_bytes = int(cp.cuda.runtime.memGetInfo()[0])
-        reserved_bytes = min(_RESERVED_BYTES, int(_RESERVED_FRACTION * free_bytes))
-        piece = cp.zeros(reserved_bytes, dtype=cp.uint8)
-        self.synchronize()
-        time.sleep(reserved_bytes / _OVERWRITE_BYTES_PER_S)
-        del piece
 
     @property
     def method(self) -> str:
@@ -161,8 +143,7 @@ class CudaDevice:
 
     def free_bytes(self) -> int:
         """Return what can still be allocated, the pool's own unused memory included."""
-        pool = cp.get_default_memory_pool()
-        return int(cp.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
+        return memory.free_bytes()
 
     def prepare(self, kernel: Kernel, operator: Operator, case: Case, include: Path) -> Program:
         """Compile (or take from the cache) and load a kernel for one case."""
@@ -344,17 +325,8 @@ class CudaDevice:
         return self._watch.other_process_count()
 
     def release(self) -> None:
-        """Give the pool's unused memory back to the driver, where it is a quarter of the card's.
-
-        The driver overwrites what it gets back while other kernels run: behind 4 GB given back, a
-        stream was 10 % slow for some milliseconds on an H200. So little is given back, and then
-        that is waited for.
-        """
-        pool = cp.get_default_memory_pool()
-        unused_bytes = int(pool.free_bytes())
-        if unused_bytes > _KEPT_FRACTION * cp.cuda.runtime.memGetInfo()[1]:
-            pool.free_all_blocks()
-            time.sleep(min(unused_bytes / _OVERWRITE_BYTES_PER_S, _OVERWRITE_MOST_S))
+        """Give unused memory back to the driver, where it is much."""
+        memory.give_back()
 
     def _load_instruments(self) -> dict[str, Any]:
         path = Path(__file__).with_name("instruments.cu")
