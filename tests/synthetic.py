@@ -124,7 +124,7 @@ def clocked(outcome: Measured) -> Measured:
         round(1.5e9 * (1.04 - falls[place] * heavy + 0.004 * wobble(outcome.case, place)), -6)
         for place in range(11)
     )
-    reasons = ("sw_power_cap",) if heavy else ()
+    reasons = ("software power cap",) if heavy else ()
     clocks = Clocks(median(hz), min(hz), max(hz), 1.6e9, 52.0, 340.0, reasons, min(hz) - 15e6)
     return replace(
         outcome, clocks=clocks, sample_hz=hz, throttled_count=sum(each < 1.5e9 for each in hz)

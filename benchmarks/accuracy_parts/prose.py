@@ -44,8 +44,8 @@ One process, one compiled function, the same buffers; the tools take turns, size
 records only during solkit's turn. Each tool is used as its documentation says, so each has its own
 idea of the cache:
 
-- solkit and Nsight Compute rotate over buffer sets of three times the L2 (cold), after one whole
-  rotation that is not timed; `solkit run` is what the command prints for the same shapes;
+- solkit and Nsight Compute rotate over buffer sets of at least three times the L2 (cold), after one
+  whole rotation that is not timed; `solkit run` is what the command prints for the same shapes;
 - `triton.testing.do_bench` (median) zeroes 256 MB before each call, nvbench zeroes its L2 flush
   buffer (the package `cuda-bench`; 0.8 s of wall time a point, median of its samples);
 - `triton.testing.do_bench_cudagraph` (median) and `cupyx.profiler.benchmark` (median) repeat the
@@ -61,8 +61,8 @@ CACHE = """\
 Times are solkit's, by CUPTI. Bytes are Nsight Compute's count of what the same calls read from DRAM
 and wrote to it, over the kernel's input and output.
 
-- **cold** rotates over buffer sets of three times the L2: all input comes from DRAM, and while one
-  call's output goes into the L2, the output of earlier calls leaves it.
+- **cold** rotates over buffer sets of at least three times the L2: all input comes from DRAM, and
+  while one call's output goes into the L2, the output of earlier calls leaves it.
 - **clean** first reads other data through the L2: the kernel's last writes leave after its end, and
   nobody is charged for them.
 - **zeroed** first writes zeros through the L2, as most tools do: the kernel is charged for their

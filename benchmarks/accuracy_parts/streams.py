@@ -23,7 +23,7 @@ _REGISTRY = bundled()
 
 
 class Stream:
-    """A kernel compiled and bound to its buffer sets: three times the L2 in all, two sets at least.
+    """A kernel compiled and bound to its buffer sets: at least three times the L2 in all.
 
     buffer_bytes: of one array. `copy` reads one and writes one, `read` reads one.
     """

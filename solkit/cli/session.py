@@ -103,7 +103,7 @@ def measure_new(request: Request) -> None:
         spent_s = monotonic() - start_s  # the ceilings are most of a short run
         writer = record.Writer(folder / outputs.RUN_FILE, run, spent_s=spent_s)
         error = _measure(bench, planned, writer)
-    if request.out is None:
+    if request.out is None and planned.jobs:  # what measured nothing is nobody's latest run
         outputs.link_latest(folder)
     _finish(folder, request, error)
 

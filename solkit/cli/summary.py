@@ -91,10 +91,14 @@ def verdict(
         )
     if judged and not bad["measured"] and not bad["hot"]:
         return CasesFailed(
-            f"nothing was measured: all {len(judged)} cases were skipped",
+            f"nothing was measured: {_all(len(judged))} skipped",
             remedy="the reasons stand above; give the sweep what this device can do",
         )
     return None
+
+
+def _all(count: int) -> str:
+    return "the case was" if count == 1 else f"all {count} cases were"
 
 
 def check_floor(fail_under: float | None) -> None:

@@ -85,8 +85,9 @@ def best_stream(
 ) -> DramCeiling | None:
     """Return the fastest of a stream's kernels by median, cold; None without the room for it.
 
-    They take turns on the same buffers. Their outputs are checked as any others' when they are
-    cases; here they are only timed. A kernel that can't be had on this card is left out.
+    They run on the same buffers, one after the other. Their outputs are checked as any others'
+    when they are cases; here they are only timed. A kernel that can't be had on this card is left
+    out.
     """
     operator = workshop.registry.operators[stream]
     names = workshop.registry.kernel_names(stream, "cuda")

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What people compare cards by, the fastest first; bf16 falls back to fp16 on cards before it.
-_COMPARED = ("fp8_tensor", "bf16_tensor", "tf32_tensor", "fp32")
 _FEW, _SOME = (
     2,
     4,

@@ -90,9 +90,9 @@ def test_throttled_samples_are_counted_with_the_drivers_reason() -> None:
     item = scored(
         throttled_count=31,
         sample_count=100,
-        clocks=Clocks(1.5e9, event_reasons=("sw_power_cap",)),
+        clocks=Clocks(1.5e9, event_reasons=("software power cap",)),
     )
-    assert ("31 of 100 samples at a lowered clock: sw_power_cap",) == remarks(item)
+    assert ("31 of 100 samples at a lowered clock: software power cap",) == remarks(item)
 
 
 def test_a_slow_mode_is_named() -> None:

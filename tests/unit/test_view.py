@@ -357,7 +357,9 @@ def test_clocks_of_samples_and_throttled_ones_are_conditions() -> None:
     outcomes = [
         replace(
             streamed(case, fraction=0.5),
-            clocks=Clocks(1.5e9, 1.3e9, 1.6e9, event_reasons=("sw_power_cap",), driver_sm_hz=1.2e9),
+            clocks=Clocks(
+                1.5e9, 1.3e9, 1.6e9, event_reasons=("software power cap",), driver_sm_hz=1.2e9
+            ),
             throttled_count=4,
         )
         for case in (SMALL, LARGE)

@@ -170,7 +170,7 @@ class Device(Protocol):
         mode: `clean` and `zeroed` flush the L2 before each call; the others leave that to the
         caller's choice of buffers. blocked: queue everything before the device may run it; a call
         that waits for the device then raises Unblockable. ahead: keep the device at work with
-        these calls for a tenth of a second, and queue the batch right behind them, not blocked.
+        these calls for a tenth of a second, and queue the batch right behind them.
         NothingRan where a call ran nothing, RecordsLost where nobody knows.
         """
 

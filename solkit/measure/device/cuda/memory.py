@@ -34,7 +34,7 @@ def free_bytes() -> int:
 
 
 def give_back() -> None:
-    """Give the pool's unused memory back to the driver, where it is a quarter of the card's.
+    """Give the pool's unused memory back, where it is more than a quarter of the card's.
 
     What that disturbs is waited for.
     """

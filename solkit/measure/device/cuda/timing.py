@@ -24,6 +24,7 @@ from solkit.stats import median
 
 _WAKE_NS = 20_000_000  # an idle card needs some milliseconds to raise its clock
 _FLOOR_CALLS, _FLOOR_BATCHES, _READ_COUNT = 33, 8, 24
+_GRAPH_FLOOR_CALLS = 20  # the fewest calls of a graph, over which its own fixed cost is shared
 _DELAY_NS = 60_000  # the host queues a call and what surrounds it in about 30 us
 
 
@@ -166,8 +167,10 @@ class Timing:
             self.timer.start()
 
     def _floor_s(self, timer: BatchTimer) -> float:
+        count = _FLOOR_CALLS if timer.method != "graph" else _GRAPH_FLOOR_CALLS
+
         def batch() -> list[float]:
-            taken = self._time(timer, [self.empty()] * _FLOOR_CALLS, mode="hot", blocked=True)
+            taken = self._time(timer, [self.empty()] * count, mode="hot", blocked=True)
             return [sample.time_s for sample in taken[timer.lead_count :]]
 
         batch()  # warms up
