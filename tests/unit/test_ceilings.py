@@ -154,11 +154,11 @@ class Cleaned(StreamDevice):
 
 
 def test_the_cache_settles_before_each_kernel_of_a_stream_is_timed() -> None:
-    """By a whole rotation: twelve sets of 16 KiB, for each of three kernels."""
+    """By a whole rotation: 33 sets of 16 KiB, for each of three kernels."""
     device = Cleaned()
     best_stream(device, WORKSHOP, "copy", 16 * KIB)
-    assert [12, 12, 12] == device.settled
-    assert {12 + 6 + 16 + 16 + 12} == {
+    assert [33, 33, 33] == device.settled
+    assert {33 + 6 + 16 + 16 + 12} == {
         len(turn) for turn in device.turns
     }  # warm, 41 samples, leads
 

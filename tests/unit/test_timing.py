@@ -431,7 +431,7 @@ def test_warming_leaves_no_samples_and_restores_what_it_changed() -> None:
     assert all((bench.sets.buffers(n)["state"] == bench.first["state"]).all() for n in range(6))
 
 
-@pytest.mark.parametrize(("calls", "mode"), [(10, "cold"), (0, "hot"), (0, "clean"), (0, "zeroed")])
+@pytest.mark.parametrize(("calls", "mode"), [(33, "cold"), (0, "hot"), (0, "clean"), (0, "zeroed")])
 @pytest.mark.usefixtures("_patient")
 def test_the_cache_settles_before_cold_calls_warm_up(calls: int, mode: CacheMode) -> None:
     """Each kernel's own, by a whole rotation; the other modes make their own state."""
