@@ -31,6 +31,6 @@ TimerName = Annotated[
     typer.Option("--timer", help="auto, cupti, event_blocked, event_unblocked or graph."),
 ]
 CacheModes = Annotated[
-    str, typer.Option("--cache", help="cold, clean, zeroed, hot; several: cold,hot")
+    list[str], typer.Option("--cache", help="cold, clean, zeroed, hot; several: cold,hot")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -46,7 +46,7 @@ def command(  # noqa: PLR0917  # typer passes options by name
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the inputs.")
     ] = 0,
     timer: TimerName = "auto",
-    cache: CacheModes = "cold",
+    cache: CacheModes = ["cold"],  # noqa: B006  # typer copies it
     budget: Annotated[
         float, typer.Option("--budget", help="Seconds of sampling a case may take.")
     ] = 0.5,
@@ -100,7 +100,7 @@ def command(  # noqa: PLR0917  # typer passes options by name
         baseline=baseline or None,
         manner=Manner(
             timer=timer_named(timer),
-            modes=modes_named(cache),
+            modes=modes_named(",".join(cache)),
             budget_s=budget,
             precision_fraction=precision,
             settle=settle,

@@ -263,6 +263,17 @@ def test_a_case_that_fails_is_exit_3_and_costs_itself_alone(tmp_path: Path) -> N
     assert str(Path("o") / "report.html") == done.stdout.splitlines()[-1]
 
 
+def test_a_case_is_measured_in_every_cache_mode_that_is_named(tmp_path: Path) -> None:
+    """With commas or again and again, each once and in the order given; hot has no score here."""
+    case = ("softmax", "rows=8", "cols=64", "--dtype", "fp32", *QUICK)
+    done = solkit("run", *case, "--cache", "hot,cold", "--cache", "hot", "--out", "o", at=tmp_path)
+    assert 0 == done.returncode, done.stderr
+    lines = (tmp_path / "o" / "run.jsonl").read_text(encoding="utf-8").splitlines()
+    modes = [json.loads(line)["cache_mode"] for line in lines if '"outcome"' in line]
+    assert ["hot", "cold"] == modes
+    assert "1 measured, 1 hot" in done.stdout
+
+
 def test_no_device_is_exit_4(tmp_path: Path) -> None:
     """A card that is asked for and not there; with bad input beside it, that comes first."""
     case = ("softmax", "rows=8", "cols=64")
