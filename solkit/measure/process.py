@@ -163,16 +163,19 @@ class Process:
         """Return the next line, nothing at the end, None when there is none by `until_s`.
 
         A child that authors' code left behind can hold the pipe open: the end is the worker's own.
+        Lines that are there already count, whatever the time: this process may have been stopped.
         """
         ended = False
-        while (left_s := until_s - time.monotonic()) > 0:
+        while True:
+            left_s = until_s - time.monotonic()
             try:
-                return self._lines.get(timeout=min(left_s, _POLL_S))
+                return self._lines.get(timeout=min(max(left_s, 0.0), _POLL_S))
             except queue.Empty:
                 if ended:
                     return b""
+                if left_s <= 0:
+                    return None
                 ended = self._popen.poll() is not None
-        return None
 
     def _read(self) -> None:
         if self._popen.stdout is not None:

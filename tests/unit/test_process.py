@@ -106,3 +106,14 @@ def test_what_a_worker_says_is_understood(raw: bytes) -> None:
 def test_what_no_worker_says_is_no_reply(raw: bytes) -> None:
     """Authors' code can write to any descriptor: none of it may stop the parent."""
     assert _reply(raw) is None
+
+
+def test_a_line_that_is_there_counts_however_late_it_is_looked_for() -> None:
+    """This process may have been stopped meanwhile (Ctrl-Z): the worker is not to blame."""
+    process = Process()
+    try:
+        process._lines.put(b'{"at":0,"stage":"time"}\n')
+        assert b'{"at":0,"stage":"time"}\n' == process._line(time.monotonic() - 60.0)
+        assert process._line(time.monotonic() - 60.0) is None
+    finally:
+        process.stop()
