@@ -109,7 +109,7 @@ def test_what_no_worker_says_is_no_reply(raw: bytes) -> None:
 
 
 def test_a_line_that_is_there_counts_however_late_it_is_looked_for() -> None:
-    """This process may have been stopped meanwhile (Ctrl-Z): the worker is not to blame."""
+    """The process may have been stopped meanwhile (Ctrl-Z): the worker is not to blame."""
     process = Process()
     try:
         process._lines.put(b'{"at":0,"stage":"time"}\n')
