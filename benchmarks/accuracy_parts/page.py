@@ -69,7 +69,22 @@ def _environment(record: Record) -> str:
     power = f", power limit {units.power(power_w)}" if power_w else ""
     return (
         f"Measured on {found['date']}: {found['card']}, driver {found['driver']}, "
-        f"CUDA {found['cuda']}{clock}{power}; {versions}.\n"
+        f"CUDA {found['cuda']}{clock}{power}; {versions}.\n{_cards(record)}"
+    )
+
+
+def _cards(record: Record) -> str:
+    """Say which parts were measured on which card, where it was not one and the same."""
+    cards: Mapping[str, str] = record.get("cards") or {}
+    by_card: dict[str, list[str]] = {}
+    for part, card in cards.items():
+        by_card.setdefault(card, []).append(part)
+    if len(by_card) < 2:  # noqa: PLR2004  # one card needs no words
+        return ""
+    listed = "; ".join(f"{', '.join(parts)} on {card}" for card, parts in by_card.items())
+    return (
+        "\nThe parts come from several runs, between which solkit was changed, on cards of one "
+        f"model: {listed}.\n"
     )
 
 

@@ -42,7 +42,8 @@ def merged(record: Record, part: str, found: Record) -> Record:
 
     A key that the part fills and did not find is dropped, and its old reasons for what is missing
     go: an old figure beside a new one would not be of one run. A part that found nothing at all
-    changes no figure; its reasons are kept where there was none.
+    changes no figure; its reasons are kept where there was none. `cards` says on which card each
+    part was measured, since parts may come from several runs.
     """
     own = PARTS[part]
     found_now = {name: found[name] for name in own if found.get(name)}
@@ -55,4 +56,9 @@ def merged(record: Record, part: str, found: Record) -> Record:
     everything = record | found_now
     names = [name for fills in PARTS.values() for name in fills if name in everything]
     ordered = {name: everything[name] for name in names}
+    cards = dict(record.get("cards") or {})
+    card = (everything.get("environment") or {}).get("uuid")
+    if found_now and part != "environment" and card:
+        cards[part] = card
+    ordered |= {"cards": cards} if cards else {}
     return ordered | ({"missing": dict(sorted(reasons.items()))} if reasons else {})

@@ -3,8 +3,8 @@
 INTRO = """\
 # How exact solkit's times are
 
-Every figure on this page was measured on one card by a script of this repository. The limits stand
-in the script and were set before the measurement; one that is missed is shown as missed. The raw
+Every figure on this page was measured by a script of this repository. The limits stand in the
+script and were set before the measurement; one that is missed is shown as missed. The raw
 figures, with quantiles of the samples behind each, are in
 [benchmarks/h200/accuracy.json](../benchmarks/h200/accuracy.json). To make both again, on a machine
 with a GPU:

@@ -22,10 +22,10 @@ MEMORY_FRACTION = 0.5
 MOST_SETTLING = 512
 # A set larger than the cache is used once between two cleanings: an H200 kept 5.6 % of 64 MiB read
 # with evict-first loads over a rotation of three sets, since such loads displace each other first.
-# Few sets are few places in memory: of three sets of a copy of 32 MiB, an H200 took 17.0, 17.5 and
-# 19.1 us, so that their median is luck. There are 33 at least, where 8 GiB hold as many.
+# Few sets are few places in memory, over which a median is taken: 33 at least, where 8 GiB hold as
+# many. What that is worth has not been measured yet (decision 12).
 PLACES_BYTES, PLACES_COUNT = 2**33, 33
-PASSES = 2  # over large sets before their samples: addresses of all pages are translated by then
+PASSES = 2  # over large sets before their samples: a first pass was 10 % slow on an H200
 
 
 def set_count(
@@ -164,7 +164,7 @@ def settle(device: Device, sets: BufferSets, bind: Callable[[Buffers], Call]) ->
 
     Filling leaves the cache full of dirty lines, which would be written back inside the first
     samples; and a kernel's own writes cost nothing until as much as the cache keeps is written.
-    Large sets are all gone over, for the TLBs' sake.
+    Large sets are all gone over: the first calls on memory that is new to the card are slow.
     """
     if sets.once:
         calls = [bind(sets.buffers(number)) for number in range(sets.count)]

@@ -19,7 +19,7 @@ LIMITS = (
     "power brake",
 )
 # Where buffers larger than the L2 lie in memory moves a copy's median by so much on an H200 (one
-# standard deviation over 40 allocations: 0.5 to 0.9 %), which samples of one place can't show.
+# standard deviation, of seven allocations each: 0.5 to 0.9 %), which one place can't show.
 PLACE_FRACTION = 0.007
 LOWERED_FRACTION = 0.95  # of the highest clock: a sample below it ran at a lowered one
 

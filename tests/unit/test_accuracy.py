@@ -425,3 +425,14 @@ def test_without_a_gpu_every_part_says_why_and_nothing_is_lost(tmp_path: Path) -
     assert kept["aa"] == now["aa"]
     assert any(place.split("/")[0] == "spin" for place in now["missing"])
     assert "not measured" in shown.read_text()
+
+
+def test_parts_of_several_cards_say_so() -> None:
+    """Each part keeps the card it was measured on; the page names them where they differ."""
+    first = parts.merged({}, "environment", {"environment": {"uuid": "GPU-a"}})
+    first = parts.merged(first, "spin", {"spin": [{"us": 2}]})
+    then = parts.merged(first, "environment", {"environment": {"uuid": "GPU-b"}})
+    then = parts.merged(then, "aa", {"aa": {"pairs": 1}})
+    assert {"spin": "GPU-a", "aa": "GPU-b"} == then["cards"]
+    assert "spin on GPU-a; aa on GPU-b" in page._cards(then)
+    assert "" == page._cards(first)
