@@ -1,5 +1,6 @@
 """Ceilings of a real card: each within what the card can be, the products right, in a minute."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
@@ -145,6 +146,7 @@ def test_they_are_found_again(
     """Stored with all samples, and read as they were."""
     monkeypatch.setenv("SOLKIT_CACHE_DIR", str(tmp_path))
     found, _, method = measured
+    found = ceilings_file.stamped(found, FACTS, datetime.now(UTC))
     path = ceilings_file.save(found, FACTS, method)
     assert path.stat().st_size < ceilings_file.MOST_BYTES
     told: list[str] = []
