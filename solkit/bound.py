@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from solkit.gpu import Gpu
@@ -91,14 +92,22 @@ def _memory_s(work: Work, roof: Roof) -> float:
     if not roof.dram_curve or not work.traffic_bytes:
         return work.traffic_bytes / roof.dram_bytes_per_s if roof.dram_bytes_per_s else 0.0
     share = work.read_bytes / work.traffic_bytes
-    by_kind: dict[str, list[DramCeiling]] = {}
-    for point in roof.dram_curve:
-        by_kind.setdefault(point.kernel, []).append(point)
     times = sorted(
-        (points[0].read_bytes / points[0].traffic_bytes, _curve_s(points, work.traffic_bytes))
-        for points in by_kind.values()
+        (reads, _curve_s(curve, work.traffic_bytes)) for reads, curve in _curves(roof.dram_curve)
     )
     return _between(_reads_are_no_dearer(times), share)
+
+
+@lru_cache(maxsize=8)  # a run's cases share one roof: 10,000 of them would sort it 40,000 times
+def _curves(points: tuple[DramCeiling, ...]) -> list[tuple[float, list[tuple[float, float]]]]:
+    """Return each kind of stream: its share of reads, and its times in s over bytes of traffic."""
+    by_kind: dict[str, list[DramCeiling]] = {}
+    for point in points:
+        by_kind.setdefault(point.kernel, []).append(point)
+    return [
+        (each[0].read_bytes / each[0].traffic_bytes, _undisturbed(each))
+        for each in by_kind.values()
+    ]
 
 
 def _reads_are_no_dearer(times: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -114,13 +123,11 @@ def _reads_are_no_dearer(times: Sequence[tuple[float, float]]) -> list[tuple[flo
     return found
 
 
-def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
-    """Return the time one kind of stream needs for `traffic_bytes`: straight lines between points.
+def _undisturbed(points: Sequence[DramCeiling]) -> list[tuple[float, float]]:
+    """Return the points of one kind of stream as (bytes of traffic, s), in the order of bytes.
 
-    A stream's time is a fixed part plus bytes over bandwidth, which a straight line meets exactly
-    (on logarithmic axes it would come out too long). Below the smallest point its time is a floor;
-    above the largest its bandwidth goes on. A point slower than one with more bytes was disturbed,
-    since fewer bytes can't need more time, and so was one slower than a smaller stream repeated.
+    A point slower than one with more bytes was disturbed, since fewer bytes can't need more time,
+    and so was one slower than a smaller stream repeated.
     """
     ordered = sorted(points, key=lambda point: point.traffic_bytes)
     places = [float(point.traffic_bytes) for point in ordered]
@@ -128,9 +135,20 @@ def _curve_s(points: Sequence[DramCeiling], traffic_bytes: int) -> float:
     for index in range(1, len(places)):
         repeated_s = least_s[index - 1] * places[index] / places[index - 1]
         least_s[index] = min(least_s[index], repeated_s)
-    if traffic_bytes >= places[-1]:
-        return least_s[-1] * traffic_bytes / places[-1]
-    return _between(list(zip(places, least_s, strict=True)), traffic_bytes)
+    return list(zip(places, least_s, strict=True))
+
+
+def _curve_s(curve: Sequence[tuple[float, float]], traffic_bytes: int) -> float:
+    """Return the time one kind of stream needs for `traffic_bytes`: straight lines between points.
+
+    A stream's time is a fixed part plus bytes over bandwidth, which a straight line meets exactly
+    (on logarithmic axes it would come out too long). Below the smallest point its time is a floor;
+    above the largest its bandwidth goes on.
+    """
+    last_bytes, last_s = curve[-1]
+    if traffic_bytes >= last_bytes:
+        return last_s * traffic_bytes / last_bytes
+    return _between(curve, traffic_bytes)
 
 
 def _between(curve: Sequence[tuple[float, float]], place: float) -> float:

@@ -1,24 +1,30 @@
 """Did a case get faster or slower? Two measurements of one case become a verdict (docs/numbers.md).
 
-A verdict of change needs all of: intervals of the medians that don't touch, a step that matters
-(a share of the time, and more than the clock can blur), and the same step in cycles, so that a chip
-that was merely clocked lower is not called slower code.
+A verdict of change needs all of: a step that matters (a share of the time, and more than the clock
+can blur), evidence (intervals of the medians that don't touch, and a step that the noise between
+two runs hardly makes), and the same step in cycles, so that a chip that was merely clocked lower is
+not called slower code. Logarithms of ratios throughout: then base and head can be exchanged.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from solkit.errors import BadInput
+from solkit.judge.evidence import FAMILY_ERROR_FRACTION, rate_interval, two_sided_p
 from solkit.judge.score import seen
-from solkit.model import Measured, Run
-from solkit.stats import TICKS_ALIKE, Spread, spread
+from solkit.model import Measured
+from solkit.stats import NORMAL_975, TICKS_ALIKE, Spread, spread
 
 MIN_EFFECT_FRACTION = 0.02
 TICK_S = 32e-9  # the grid of GPU time stamps: two readings of one time differ by a step or two
 STEP_S = max(TICKS_ALIKE * TICK_S, 0.1e-6)
 FEWEST = 6  # samples: below, the interval of the median is less than 95 % sure
+# Why a clock fell that says the machine is unwell. A power cap is what heavy products meet daily.
+GRAVE_REASONS = frozenset(
+    ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
+)
+NOISY = "the noise is as large as the change that would matter"
 
 ChangeWord = Literal["SAME", "FASTER", "SLOWER", "UNSURE"]
 
@@ -27,8 +33,11 @@ ChangeWord = Literal["SAME", "FASTER", "SLOWER", "UNSURE"]
 class Change:
     """What became of a case from base to head, with the numbers that say so.
 
-    ratio_fraction: head's median over base's; its 95 % interval is low to high. cycles_fraction:
-    the same ratio in SM cycles; None without clocks. reason: why it is UNSURE, else empty.
+    All ratios are head over base. ratio_fraction: of the medians; its 95 % interval is low to high
+    and holds the noise between runs. cycles_fraction: the same in SM cycles; clock_ratio_fraction:
+    of the SM clocks held; both None without clocks. bytes_ratio_fraction: of the least traffic.
+    p_value: the chance that noise alone moves the medians as far apart, of this case by itself.
+    reason: why it is UNSURE, else empty.
     """
 
     word: ChangeWord
@@ -38,83 +47,135 @@ class Change:
     ratio_low_fraction: float
     ratio_high_fraction: float
     cycles_fraction: float | None
+    bytes_ratio_fraction: float
+    clock_ratio_fraction: float | None
+    p_value: float
     reason: str = ""
 
 
 def compare(
-    base: Measured, head: Measured, *, min_effect_fraction: float = MIN_EFFECT_FRACTION
+    base: Measured,
+    head: Measured,
+    *,
+    min_effect_fraction: float = MIN_EFFECT_FRACTION,
+    noise_fraction: float = 0.0,
 ) -> Change:
     """Compare two measurements of one case. The kernel may differ; what decides a time may not.
 
-    min_effect_fraction: the least change that matters, as a share of the faster of the two. Seconds
-    throughout. Raises BadInput, with the reason, where case, method or cache state differ;
-    whether inputs do is the runs' to say, see `refuse_other_runs` (a check's own seed tells which
-    of a case's checks was the worse one, and nothing of its inputs).
+    min_effect_fraction: the least change that matters, as a share of the faster of the two.
+    noise_fraction: one standard deviation of the ratio between two runs of the same code (see
+    judge/noise.py); 0 for two kernels of one run, which share their buffers. Seconds throughout.
+    Raises BadInput, with the reason, where case, method or cache state differ; whether inputs do is
+    the runs' to say (a check's own seed tells which of a case's checks was the worse one, and
+    nothing of its inputs).
     """
+    check_effect(min_effect_fraction)
+    if base.case.group_key != head.case.group_key:
+        raise _refusal(str(head.case), "case", _named(base), _named(head))
+    for what, before, after in other_conditions(base, head):
+        raise _refusal(str(head.case), what, before, after)
+    return weigh(base, head, effect_fraction=min_effect_fraction, noise_fraction=noise_fraction)
+
+
+def check_effect(min_effect_fraction: float) -> None:
+    """Raise BadInput where a least effect is no fraction between 0 and 1."""
     if not (math.isfinite(min_effect_fraction) and 0 < min_effect_fraction < 1):
         raise BadInput(
             f"{min_effect_fraction:g} is no least effect",
             remedy="give a fraction above 0 and below 1, e.g. 0.02 for 2 %",
         )
-    _refuse_other_conditions(base, head)
+
+
+def other_conditions(base: Measured, head: Measured) -> tuple[tuple[str, str, str], ...]:
+    """Return what forbids comparing two times of a case: its name, and the value on each side."""
+    both = (("method", base.method, head.method), ("cache state", base.cache, head.cache))
+    return tuple(each for each in both if each[1] != each[2])
+
+
+def weigh(
+    base: Measured, head: Measured, *, effect_fraction: float, noise_fraction: float
+) -> Change:
+    """Compare two measurements whatever their method and cache state: `compare` without refusals.
+
+    A small step (within the least effect, or 0.1 us) is SAME unless twice as much can't be
+    excluded; a larger one is a change if evidence and cycles agree. Else UNSURE, and why.
+    """
     before, after = seen(base), seen(head)
-    low, high = _ratio_interval(before, after)
+    ratio = after.median_s / before.median_s
+    step = math.log(ratio)
+    error = math.hypot(
+        sampling_error(base, before, between_runs=noise_fraction > 0),
+        sampling_error(head, after, between_runs=noise_fraction > 0),
+        noise_fraction,
+    )
+    low, high = _interval(before, after, noise_fraction)
+    p_value = two_sided_p(step / error if error else math.inf if step else 0.0)
     cycles = _Cycles.of(base, head)
-    word, reason = _judge(base, head, min_effect_fraction, (low, high), cycles)
+    word: ChangeWord
+    if min(base.sample_count, head.sample_count) < FEWEST:
+        word, reason = "UNSURE", f"fewer than {FEWEST} samples"
+    elif abs(step) <= least_step(before, after, effect_fraction):
+        twice = math.log1p(2 * math.expm1(least_step(before, after, effect_fraction)))
+        reason = ""
+        if max(-low, high) > twice:
+            reason = f"too noisy to tell: {math.exp(low):.3f} to {math.exp(high):.3f} x the time"
+        elif (
+            cycles
+            and cycles.apart
+            and cycles.beyond(effect_fraction)
+            and (compute_limited(base, head))
+        ):
+            reason = f"the same time, but {cycles.ratio_fraction:.3f} times the cycles"
+        word = "UNSURE" if reason else "SAME"
+    else:
+        apart = after.low_s > before.high_s or before.low_s > after.high_s
+        reason = "" if apart and p_value <= FAMILY_ERROR_FRACTION else NOISY
+        reason = reason or _machine(base, head, cycles, effect_fraction, slower=step > 0)
+        word = "UNSURE" if reason else "SLOWER" if step > 0 else "FASTER"
+    held = base.clocks.sm_hz, head.clocks.sm_hz
     return Change(
         word=word,
         base=before,
         head=after,
-        ratio_fraction=after.median_s / before.median_s,
-        ratio_low_fraction=low,
-        ratio_high_fraction=high,
-        cycles_fraction=cycles.ratio if cycles else None,
+        ratio_fraction=ratio,
+        ratio_low_fraction=math.exp(low),
+        ratio_high_fraction=math.exp(high),
+        cycles_fraction=cycles.ratio_fraction if cycles else None,
+        # a work model may count nothing at all
+        bytes_ratio_fraction=max(1, head.work.traffic_bytes) / max(1, base.work.traffic_bytes),
+        clock_ratio_fraction=held[1] / held[0] if held[0] and held[1] else None,
+        p_value=p_value,
         reason=reason,
     )
 
 
-def refuse_other_runs(base: Run, head: Run) -> None:
-    """Refuse two runs no case of which can be compared; what differs per case, `compare` refuses.
+def sampling_error(outcome: Measured, times: Spread, *, between_runs: bool) -> float:
+    """Return the standard error of a median's logarithm, from its order-statistic interval.
 
-    Raises BadInput where one ran in bursts and the other at settled clocks, or inputs differ.
+    times: what `seen` reads off the outcome. Between runs the place in memory is part of the noise,
+    so the interval is that of the samples alone, not widened for it.
     """
-    for what, one, other in (
-        ("settle", base.settle, head.settle),
-        ("seed", str(base.seed), str(head.seed)),
-    ):
-        if one != other:
-            raise _refusal("the runs", what, one, other)
+    if between_runs and outcome.place_fraction:
+        times = spread(outcome.times_s)
+    return math.log(times.high_s / times.low_s) / (2 * NORMAL_975)
+
+
+def compute_limited(base: Measured, head: Measured) -> bool:
+    """DRAM has its own clock: where it limits, cycles follow the SM clock and prove nothing."""
+    return base.bound.limiter != "memory" and head.bound.limiter != "memory"
 
 
 def false_alarm_interval(changed: int, pairs: int) -> tuple[float, float]:
     """Return the exact 95 % interval (Clopper-Pearson) of a rate seen as `changed` of `pairs`.
 
-    Each end is the rate at which so many or more (low), so few or less (high) have a chance of
-    2.5 %. Raises BadInput on counts that can't be.
+    Raises BadInput on counts that can't be.
     """
     if not 0 <= changed <= pairs or pairs < 1:
         raise BadInput(
             f"{changed} of {pairs} is no rate",
             remedy="count at least one pair, and no more changes",
         )
-    low = _root(lambda rate: 1 - _at_most(changed - 1, pairs, rate), 0.025) if changed else 0.0
-    high = (
-        1 - _root(lambda rate: _at_most(changed, pairs, 1 - rate), 0.025)
-        if changed < pairs
-        else 1.0
-    )
-    return low, high
-
-
-def _refuse_other_conditions(base: Measured, head: Measured) -> None:
-    one, other = base.case, head.case
-    for what, before, after in (
-        ("case", _named(base), _named(head)) if one.group_key != other.group_key else ("", "", ""),
-        ("method", base.method, head.method),
-        ("cache state", base.cache, head.cache),
-    ):
-        if before != after:
-            raise _refusal(str(head.case), what, before, after)
+    return rate_interval(changed, pairs)
 
 
 def _named(outcome: Measured) -> str:
@@ -129,76 +190,68 @@ def _refusal(where: str, what: str, before: str, after: str) -> BadInput:
     )
 
 
-def _judge(
-    base: Measured,
-    head: Measured,
-    effect: float,
-    interval: tuple[float, float],
-    cycles: "_Cycles | None",
-) -> tuple[ChangeWord, str]:
-    before, after = seen(base), seen(head)
-    if min(base.sample_count, head.sample_count) < FEWEST:
-        return "UNSURE", f"fewer than {FEWEST} samples"
-    step = abs(after.median_s - before.median_s)
-    alike = _within(interval, effect) or (
-        max(after.high_s - before.low_s, before.high_s - after.low_s) <= STEP_S
-    )
-    if alike:
-        if cycles and cycles.moved(effect) and _compute_limited(base, head):
-            return "UNSURE", f"the same time, but {cycles.ratio:.3f} times the cycles"
-        return "SAME", ""
-    apart = after.low_s > before.high_s or before.low_s > after.high_s
-    ratio = after.median_s / before.median_s
-    if not apart or step <= STEP_S or _within((ratio, ratio), effect):
-        return "UNSURE", "the noise is as large as the change that would matter"
-    slower = ratio > 1
-    if cycles and not cycles.moved(effect, slower=slower):
-        return "UNSURE", f"the time moved with the SM clock: {cycles.ratio:.3f} times the cycles"
-    return ("SLOWER" if slower else "FASTER"), ""
+def least_step(before: Spread, after: Spread, effect_fraction: float) -> float:
+    """Return the least step that matters, as the logarithm of a ratio: effect, or clock step."""
+    return math.log1p(max(effect_fraction, STEP_S / min(before.median_s, after.median_s)))
 
 
-def _within(interval: tuple[float, float], effect: float) -> bool:
-    """Say whether a ratio is within the least effect, in either direction: 1/1.02 to 1.02."""
-    return interval[0] >= 1 / (1 + effect) and interval[1] <= 1 + effect
-
-
-def _ratio_interval(before: Spread, after: Spread) -> tuple[float, float]:
-    """Return the 95 % interval of head over base: the two relative widths add as squares."""
-    ratio = after.median_s / before.median_s
+def _interval(before: Spread, after: Spread, noise: float) -> tuple[float, float]:
+    """Return the 95 % interval of the ratio's logarithm: relative widths add as squares."""
+    step = math.log(after.median_s / before.median_s)
     down = math.hypot(
-        math.log(after.median_s / after.low_s), math.log(before.high_s / before.median_s)
+        math.log(after.median_s / after.low_s),
+        math.log(before.high_s / before.median_s),
+        NORMAL_975 * noise,
     )
     up = math.hypot(
-        math.log(after.high_s / after.median_s), math.log(before.median_s / before.low_s)
+        math.log(after.high_s / after.median_s),
+        math.log(before.median_s / before.low_s),
+        NORMAL_975 * noise,
     )
-    return ratio * math.exp(-down), ratio * math.exp(up)
+    return step - down, step + up
 
 
-def _compute_limited(base: Measured, head: Measured) -> bool:
-    """DRAM has its own clock: where it limits, cycles follow the SM clock and prove nothing."""
-    return base.bound.limiter != "memory" and head.bound.limiter != "memory"
+def _machine(
+    base: Measured, head: Measured, cycles: "_Cycles | None", effect: float, *, slower: bool
+) -> str:
+    """Return why a change in time may be the machine's own doing, or nothing."""
+    if cycles and not cycles.beyond(effect, slower=slower):
+        return f"the time moved with the SM clock: {cycles.ratio_fraction:.3f} times the cycles"
+    grave = [GRAVE_REASONS.intersection(side.clocks.event_reasons) for side in (base, head)]
+    if bool(grave[0]) != bool(grave[1]):
+        where = "BASE" if grave[0] else "HEAD"
+        return f"{where} alone was slowed down: {', '.join(sorted(grave[0] | grave[1]))}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cycles:
-    """Both sides in SM cycles: the spreads, and the ratio of their medians."""
+    """Both sides in SM cycles: the ratio of the medians, and whether their intervals part."""
 
-    before: Spread
-    after: Spread
+    ratio_fraction: float
+    apart: bool
 
     @staticmethod
     def of(base: Measured, head: Measured) -> "_Cycles | None":
+        """Take each sample by its own clock; where those are missing, times by the clock held."""
         before, after = _cycles(base), _cycles(head)
-        return _Cycles(spread(before), spread(after)) if before and after else None
+        if before and after:
+            one, other = spread(before), spread(after)
+            apart = other.low_s > one.high_s or one.low_s > other.high_s
+            return _Cycles(other.median_s / one.median_s, apart)
+        held = base.clocks.sm_hz, head.clocks.sm_hz
+        if held[0] and held[1]:
+            ratio = seen(head).median_s * held[1] / (seen(base).median_s * held[0])
+            return _Cycles(ratio, apart=True)
+        return None
 
-    @property
-    def ratio(self) -> float:
-        return self.after.median_s / self.before.median_s
+    def beyond(self, effect: float, *, slower: bool | None = None) -> bool:
+        """Say whether the step in cycles is larger than the effect, in the direction asked for.
 
-    def moved(self, effect: float, *, slower: bool | None = None) -> bool:
-        """Say whether cycles stand apart by more than the effect (in the direction asked for)."""
-        up = self.after.low_s > self.before.high_s and self.ratio > 1 + effect
-        down = self.before.low_s > self.after.high_s and self.ratio < 1 / (1 + effect)
+        Evidence is the time's to give: a sample's clock is read within a few per cent on calls of
+        some microseconds, so intervals of cycles meet where those of the times are far apart.
+        """
+        up, down = self.ratio_fraction > 1 + effect, self.ratio_fraction < 1 / (1 + effect)
         return (up or down) if slower is None else up if slower else down
 
 
@@ -208,30 +261,3 @@ def _cycles(outcome: Measured) -> list[float]:
     found = [time_s * sm_hz for time_s, sm_hz in pairs if sm_hz]
     enough = len(found) >= max(FEWEST, len(outcome.times_s) / 2)
     return found if enough else []
-
-
-def _at_most(count: int, trials: int, rate: float) -> float:
-    """Return the chance of `count` or fewer in `trials`, each with a chance of `rate` in (0, 1)."""
-    chances = (
-        math.exp(
-            math.lgamma(trials + 1)
-            - math.lgamma(hits + 1)
-            - math.lgamma(trials - hits + 1)
-            + hits * math.log(rate)
-            + (trials - hits) * math.log1p(-rate)
-        )
-        for hits in range(count + 1)
-    )
-    return min(1.0, math.fsum(chances))
-
-
-def _root(rising: Callable[[float], float], target: float) -> float:
-    """Return where a rising function on (0, 1) meets the target, by halving."""
-    low, high = 0.0, 1.0
-    for _ in range(60):  # 2^-60: beyond what a float between 0 and 1 resolves
-        middle = (low + high) / 2
-        if rising(middle) < target:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2

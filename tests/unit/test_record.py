@@ -188,6 +188,41 @@ def test_a_run_cut_in_its_last_line_reads_up_to_it(tmp_path: Path) -> None:
     assert f"{path}: the last line is cut short and was left out" == found.notes[-1]
 
 
+def test_a_run_cut_at_any_byte_reads_as_far_as_it_goes(tmp_path: Path) -> None:
+    """Whole lines are kept, half a line is said, and half a header is no run."""
+    path = written(tmp_path / "run.jsonl", OUTCOMES)
+    whole = path.read_bytes()
+    header = whole.index(b"\n")
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        if size < header:
+            with pytest.raises(BadInput, match=r"is empty|line 1: not JSON") as caught:
+                record.read(path)
+            assert caught.value.remedy
+            continue
+        found = record.read(path)
+        # a line that lacks nothing but its newline counts
+        lines = [each for each in whole[: size + 1].split(b"\n")[1:-1] if b'"outcome"' in each]
+        assert OUTCOMES[: len(lines)] == found.outcomes
+        half = whole[:size].rpartition(b"\n")[2]
+        cut = bool(half) and whole[size : size + 1] != b"\n"
+        assert cut == any("the last line is cut short" in note for note in found.notes)
+        assert found.ended is None or size >= len(whole) - 1
+
+
+def test_a_run_of_another_schema_names_its_version_and_a_way_out(tmp_path: Path) -> None:
+    """Which schema it has, which this solkit reads, which solkit wrote it, and what to do."""
+    path = tmp_path / "run.jsonl"
+    header = {"record": "run", "schema": "solkit.run/9", "versions": {"solkit": "7.1"}}
+    path.write_text(json.dumps(header) + "\n", encoding="utf-8")
+    with pytest.raises(BadInput) as caught:
+        record.read(path)
+    said = "line 1: the schema is 'solkit.run/9', this solkit reads 'solkit.run/1'"
+    assert f"{path}: {said}" == caught.value.message
+    remedy = "read it with the version of solkit that wrote it (7.1), or measure again"
+    assert remedy == caught.value.remedy
+
+
 def test_a_run_that_raised_ends_as_interrupted(tmp_path: Path) -> None:
     """What was measured until then is on disk, and the end says how it came."""
     path = tmp_path / "run.jsonl"
