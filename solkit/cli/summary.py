@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from solkit import units
 from solkit.cli.console import heading, table
 from solkit.errors import BadInput, CasesFailed, GateSaysNo, SolkitError
+from solkit.judge.gate import Floors, Unheld, held_count, score_of, shortfalls, unheld
 from solkit.judge.score import Judged, RoofName, Scored, valid
 from solkit.model import Failed, Run, Skipped
 from solkit.report.manner import UNBLOCKED
@@ -16,14 +18,8 @@ from solkit.stats import median
 
 SHOWN_MOST = 10
 FAILED_MOST = 5
+NO_FLOORS = Floors()
 MESSAGE_LINES, LINE_MOST = 12, 200  # of a failure: a compiler's log has its first error there
-
-
-def score_of(item: Scored, roof: RoofName) -> float | None:
-    """Return the score under a roof; None where there is none (see the report for the reason)."""
-    if roof == item.roof:
-        return item.sol_score
-    return {"spec": None, "clock": item.sol_clock, "measured": item.sol_measured}[roof]
 
 
 def summary(run: Run, judged: Sequence[Judged], roof: RoofName) -> str:
@@ -76,13 +72,27 @@ def counts(run: Run, judged: Sequence[Judged]) -> str:
 
 
 def verdict(
-    judged: Sequence[Judged], *, roof: RoofName, fail_under: float | None
+    judged: Sequence[Judged],
+    *,
+    roof: RoofName,
+    fail_under: float | None = None,
+    floors: Floors = NO_FLOORS,
 ) -> SolkitError | None:
-    """Return what the run ends with: below the floor, cases failed or invalid, or nothing."""
+    """Return what the run ends with: below a floor, cases failed or invalid, or nothing.
+
+    fail_under takes the place of the floors' default; operators with a floor of their own keep it.
+    """
     if fail_under is not None:
-        below = _below(judged, roof, fail_under)
+        floors = replace(floors, default_fraction=fail_under)
+    if floors:
+        below = _below(judged, roof, floors)
         if below:
             return GateSaysNo(below, remedy="see the worst cases above and the report's advice")
+        missed = _unheld(judged, roof, floors)
+        if missed:
+            return GateSaysNo(
+                missed, remedy="measure what the floor is for, take another --roof, or drop it"
+            )
     bad = Counter(_kind(item) for item in judged)
     if bad["failed"] or bad["invalid"]:
         told = " and ".join(f"{bad[kind]} {kind}" for kind in ("failed", "invalid") if bad[kind])
@@ -109,20 +119,34 @@ def check_floor(fail_under: float | None) -> None:
         )
 
 
-def _below(judged: Sequence[Judged], roof: RoofName, floor: float) -> str:
-    """Say which cases are below the floor with the upper end of their interval, too."""
-    scores = [(score_of(item, roof), item) for item in valid(judged)]
-    known = [(score, item) for score, item in scores if score is not None]
-    if not known:
-        return f"--fail-under {floor:g}: no case has a score under the {roof} roof"
-    low = [(score, item) for score, item in known if score * item.median_s / item.low_s < floor]
+def _below(judged: Sequence[Judged], roof: RoofName, floors: Floors) -> str:
+    """Say which cases are below their floor with the upper end of their interval, too."""
+    low = shortfalls(judged, floors, roof)
     if not low:
         return ""
-    worst, item = min(low, key=lambda pair: pair[0])
+    worst = low[0]
+    told = {units.percent(each.floor_fraction) for each in low}
+    floor = told.pop() if len(told) == 1 else "their floors"
+    wanted = "" if floor != "their floors" else f", {units.percent(worst.floor_fraction)} wanted"
     return (
-        f"{len(low)} of {len(known)} cases are below {units.percent(floor)}; the lowest is "
-        f"{line(str(item.outcome.case))} at {units.percent(worst)}"
+        f"{len(low)} of {held_count(judged, floors, roof)} cases are below {floor}; the lowest is "
+        f"{line(str(worst.item.outcome.case))} at {units.percent(worst.score_fraction)}{wanted}"
     )
+
+
+def _unheld(judged: Sequence[Judged], roof: RoofName, floors: Floors) -> str:
+    """Say which floors could not be held against what they are for: that is no pass."""
+    return "; ".join(_unheld_text(each) for each in unheld(judged, floors, roof)[:FAILED_MOST])
+
+
+def _unheld_text(each: Unheld) -> str:
+    owner = f" of {line(each.operator)}" if each.operator else ""
+    floor = f"the floor{owner} of {units.percent(each.floor_fraction)} could not be held"
+    if not each.items:
+        return f"{floor}: {each.reason}"
+    first = line(str(each.items[0].outcome.case))
+    count = "1 case has" if len(each.items) == 1 else f"{len(each.items)} cases have"
+    return f"{floor}: {count} {each.reason} ({first}{'' if len(each.items) == 1 else ', ...'})"
 
 
 def _row(score: float, item: Scored, *, named: bool) -> tuple[str, ...]:

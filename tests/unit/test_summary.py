@@ -5,8 +5,9 @@ from dataclasses import replace
 import charted_runs as runs
 import pytest
 
-from solkit.cli.summary import check_floor, counts, score_of, summary, verdict
+from solkit.cli.summary import check_floor, counts, summary, verdict
 from solkit.errors import BadInput, CasesFailed, GateSaysNo
+from solkit.judge.gate import score_of
 from solkit.judge.score import Judged, Scored, score
 from solkit.model import Case, Failed, Outcome, Skipped
 
