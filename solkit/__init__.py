@@ -7,7 +7,8 @@ if TYPE_CHECKING:
     from solkit.declare.kernel import Kernel, Launch
     from solkit.declare.operator import Arg, Array, Layout, Normal, Operator, Tolerance, Uniform
     from solkit.errors import SolkitError
-    from solkit.model import Case, Step, Work
+    from solkit.model import Case, Run, Step, Work
+    from solkit.report.notebook import Report
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,8 @@ _HOMES = {
     "Layout": "solkit.declare.operator",
     "Normal": "solkit.declare.operator",
     "Operator": "solkit.declare.operator",
+    "Report": "solkit.report.notebook",
+    "Run": "solkit.model",
     "SolkitError": "solkit.errors",
     "Step": "solkit.model",
     "Tolerance": "solkit.declare.operator",
@@ -37,6 +40,8 @@ __all__ = [
     "Layout",
     "Normal",
     "Operator",
+    "Report",
+    "Run",
     "SolkitError",
     "Step",
     "Tolerance",

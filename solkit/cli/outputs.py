@@ -13,6 +13,8 @@ from solkit.errors import BadInput, NoDevice
 
 ROOT = Path("solkit-out")
 RUN_FILE, REPORT_FILE, RESUME_FILE = "run.jsonl", "report.html", "resume.json"
+# What was not sure against a run before it and was measured once more; sorted behind run.jsonl.
+AGAIN_FILE, COMPARE_FILE = "run_again.jsonl", "compare.html"
 
 
 def run_id(device_name: str, now: datetime) -> str:
@@ -51,8 +53,8 @@ def forget(folder: Path, *, made_here: bool) -> None:
         folder.rmdir()
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text file whole: a reader never sees half of it.
+def write(path: Path, text: str | bytes) -> None:
+    """Write a file whole: a reader never sees half of it.
 
     A link's target is written, not the link; a device or a pipe (/dev/null, `>(command)`) is
     written into, not replaced.
@@ -62,6 +64,14 @@ def write(path: Path, text: str) -> None:
             _put(path, text)
         else:
             _put_whole(path.resolve(), text)
+
+
+def add(path: Path, text: str) -> None:
+    """Append to a text file, which may not be there yet: a job's summary has several authors."""
+    with _refusals(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.write(text)
 
 
 def prove_writable(path: Path) -> None:
@@ -107,7 +117,7 @@ def _half(path: Path) -> Path:
     return path.with_name(f".{path.name}.half")
 
 
-def _put_whole(path: Path, text: str) -> None:
+def _put_whole(path: Path, text: str | bytes) -> None:
     half = _half(path)
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir(parents=True)
@@ -120,8 +130,11 @@ def _put_whole(path: Path, text: str) -> None:
         raise
 
 
-def _put(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+def _put(path: Path, text: str | bytes) -> None:
+    if isinstance(text, bytes):
+        path.write_bytes(text)
+    else:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def link_latest(folder: Path) -> None:

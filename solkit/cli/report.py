@@ -26,30 +26,37 @@ def command(
         ),
     ] = None,
     to: Annotated[
-        Literal["html", "markdown", "csv"], typer.Option("--format", help="The format to write.")
+        Literal["html", "markdown", "csv", "json", "junit", "parquet"],
+        typer.Option("--format", help="The format to write; parquet needs -o and the extra."),
     ] = "html",
     output: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", help="Write to this file, not to stdout."),
+    ] = None,
+    assets: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--assets",
+            help="Write the page as a folder, for hosts that forbid styles inside a page.",
+            metavar="DIR",
+        ),
     ] = None,
     baseline: Baseline = "",
     rescore: Annotated[
         bool, typer.Option("--rescore", help="Judge by today's spec file, not by the recorded one.")
     ] = False,
 ) -> None:
-    """Render a recorded run as html, markdown or csv; no device is needed."""
+    """Render a recorded run as html, markdown, csv, json, junit or parquet; no device is needed."""
     from solkit import record
-    from solkit.cli.outputs import latest_run, write
+    from solkit.cli.outputs import write
     from solkit.judge.score import score
-    from solkit.report.renderers import RENDERERS
+    from solkit.report.renderers import FILE_RENDERERS, RENDERERS
 
-    if not runs:
-        latest = latest_run()
-        if latest is None:
-            raise BadInput("no run is named, and there is none here", remedy=NO_RUN)
-        say(f"the latest run: {latest}")
-        runs = [latest]
-    run = record.read(runs)
+    if assets is not None and (to != "html" or output is not None):
+        raise BadInput("--assets writes html into its folder", remedy="leave --format and -o out")
+    if to in FILE_RENDERERS and output is None:
+        raise BadInput(f"{to} is no text for a terminal", remedy=f"name a file: -o run.{to}")
+    run = record.read(runs or [_latest()])
     kernels = {outcome.case.kernel for outcome in run.outcomes}
     if baseline and baseline not in kernels:
         raise unknown("kernel for --baseline", baseline, kernels)
@@ -57,12 +64,31 @@ def command(
         run = with_todays_spec(run)
     for note in run.notes:
         say(f"note: {line(note, 400)}")
-    text = RENDERERS[to](run, score(run, baseline=baseline or None))
+    judged = score(run, baseline=baseline or None)
+    if assets is not None:
+        from solkit.report.assets import PAGE_NAME, render_folder
+
+        for name, text in render_folder(run, judged).items():
+            write(assets / name, text)
+        say(f"wrote {assets / PAGE_NAME} and what it needs beside it")
+        return
     if output is None:
-        show(text.rstrip("\n"))
-    else:
-        write(output, text)
-        say(f"wrote {output}")
+        show(RENDERERS[to](run, judged).rstrip("\n"))
+        return
+    made = FILE_RENDERERS[to] if to in FILE_RENDERERS else RENDERERS[to]
+    write(output, made(run, judged))
+    say(f"wrote {output}")
+
+
+def _latest() -> Path:
+    """Return the latest run here, saying which it is."""
+    from solkit.cli.outputs import latest_run
+
+    latest = latest_run()
+    if latest is None:
+        raise BadInput("no run is named, and there is none here", remedy=NO_RUN)
+    say(f"the latest run: {latest}")
+    return latest
 
 
 def with_todays_spec(run: "Run") -> "Run":

@@ -2,94 +2,37 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from solkit.judge.score import Judged, Scored
-from solkit.model import Case, Failed, Run
-from solkit.report.plain import line
+from solkit.judge.score import Judged
+from solkit.model import Run
+from solkit.report.columns import COLUMNS, Value, values
 
-COLUMNS = (
-    "operator",
-    "kernel",
-    "dtype",
-    "shape",
-    "status",
-    "read_bytes",
-    "write_bytes",
-    "flop",
-    "median_s",
-    "low_s",
-    "high_s",
-    "sol_s",
-    "sol_score",
-    "sol_clock",
-    "sol_measured",
-    "limiter",
-    "regime",
-    "gap_score",
-    "cache",
-    "method",
-    "sm_hz",
-    "throttled_count",
-    "slow_share",
-    "busy_s",
-    "energy_j",
-    "verdict",
-)
-TEXT_MOST = 32_767  # what a spreadsheet's cell holds
-_FORMULA = ("=", "+", "-", "@")
+# What makes a cell a formula; some programs read the full-width forms as the plain ones.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def render(run: Run, judged: Sequence[Judged]) -> str:  # noqa: ARG001  # the signature of a renderer
     """Write the judged outcomes in the run's order. An absent number is an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(_cells(item) for item in judged)
+    writer.writerow([column.name for column in COLUMNS])
+    writer.writerows([_cell(value) for value in values(item).values()] for item in judged)
     return out.getvalue()
 
 
-def _cells(item: Judged) -> Iterable[str]:
-    if not isinstance(item, Scored):
-        status, verdict = ("failed", item.verdict) if isinstance(item, Failed) else ("skipped", "")
-        return [*_names(item.case), status, *[""] * (len(COLUMNS) - 6), verdict]
-    outcome, work = item.outcome, item.outcome.work
-    return [
-        *_names(outcome.case),
-        item.status,
-        str(work.read_bytes),
-        str(work.write_bytes),
-        str(sum(work.flop.values())),
-        _number(item.median_s),
-        _number(item.low_s),
-        _number(item.high_s),
-        _number(item.bound.sol_s),
-        _number(item.sol_score),
-        _number(item.sol_clock),
-        _number(item.sol_measured),
-        text(item.bound.limiter),
-        item.regime.word,
-        _number(item.gap_score),
-        text(outcome.cache),
-        text(outcome.method),
-        _number(outcome.clocks.sm_hz),
-        str(outcome.throttled_count) if outcome.sample_hz else "",  # unknown without clocks
-        _number(outcome.slow_mode.share_fraction if outcome.slow_mode else None),
-        _number(outcome.busy_s),
-        _number(outcome.energy_j),
-        "",
-    ]
+def _cell(value: Value) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return inert(value)
+        case int():
+            return str(value)
+        case float():
+            return f"{value:.12g}"  # far below any timer's tick, without dust
 
 
-def text(value: str) -> str:
-    """Return one line that no spreadsheet runs: a leading = + - or @ gets a quote before it."""
-    cleaned = line(value, TEXT_MOST)
-    return f"'{cleaned}" if cleaned.startswith(_FORMULA) else cleaned
-
-
-def _names(case: Case) -> tuple[str, str, str, str]:
-    return text(case.operator), text(case.kernel), text(case.dtype), text(case.shape_text)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.12g}"  # far below any timer's tick, without dust
+def inert(text: str) -> str:
+    """Return a text that no spreadsheet runs: a leading = + - or @ gets a quote before it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

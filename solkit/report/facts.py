@@ -13,6 +13,7 @@ from solkit.report.timing import clock_facts, clocked, timing_doubts, timing_fac
 
 FEW_SAMPLES = 6  # below six samples the 95 % interval is the whole range
 NOTES_MOST = 12
+CUT_REMEDY = "Finish it with --resume."
 
 
 def facts(run: Run, judged: Sequence[Judged]) -> tuple[FactGroup, ...]:
@@ -168,12 +169,8 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
     """Return everything that limits what the numbers mean; a reader sees them all, never folded."""
     scored = [item for item in judged if isinstance(item, Scored)]
     found: list[str] = []
-    if run.ended is None:
-        planned = f" of {run.planned_count:,} planned" if run.planned_count is not None else ""
-        found.append(
-            f"The run was cut short: {counted(len(run.outcomes), 'case')}{planned} are here. "
-            "Finish it with --resume."
-        )
+    if cut := cut_short(run):
+        found.append(f"{cut} {CUT_REMEDY}")
     if run.gpu and run.gpu.vendor == "derived":
         found.append(
             "No spec file describes this card: its limits are derived from what the driver says. "
@@ -190,6 +187,14 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
             f"{counted(len(ranked) - NOTES_MOST, 'more note')} on single cases: see the run file."
         )
     return tuple(each for each in dict.fromkeys(found) if each not in notices(run))
+
+
+def cut_short(run: Run) -> str:
+    """Say that a run ended before its end, and how much of it there is; nothing of a whole run."""
+    if run.ended not in (None, "interrupted"):
+        return ""
+    planned = f" of {run.planned_count:,} planned" if run.planned_count is not None else ""
+    return f"The run was cut short: {counted(len(run.outcomes), 'case')}{planned} are here."
 
 
 def notices(run: Run) -> tuple[str, ...]:

@@ -1,42 +1,109 @@
 """A short summary in Markdown, for a job's page or a pull request: the verdict and the worst."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from solkit.judge.score import Judged
-from solkit.model import Run
-from solkit.report.plain import counted
+from solkit.judge.score import Judged, Scored
+from solkit.model import CaseKey, Run
+from solkit.report.junit import NOTHING_BELOW
+from solkit.report.kernel_rows import kernel_rows
+from solkit.report.plain import counted, line
 from solkit.report.ranking import Ranked
-from solkit.report.trouble import CaseLink, Trouble
+from solkit.report.trouble import CaseLink, Trouble, case_link
 from solkit.report.view import view
 
 BYTES_MOST = 60_000  # a comment holds 64 KiB, a job's summary 1 MiB
-TROUBLES_MOST = 10
-_MESSAGE_MOST = 300
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@:-])")
+TROUBLES_MOST = BELOW_MOST = 10
+LIMITS_MOST, KERNELS_MOST = 12, 20
+_MESSAGE_MOST, _GATE_MOST = 300, 1_000
+NO_BREAK = "\u00a0"
+# What Markdown, or GitHub behind it, acts on: marks, tags, mentions, addresses that become links.
+_SPECIAL = re.compile(r"[\\`*_\[\]#|~$<>&@]|:(?=//)|www(?=\.)", re.IGNORECASE)
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_BREAK = "&#8203;"  # a space of no width: an entity alone is a mention again once it is rendered
 
 
-def render(run: Run, judged: Sequence[Judged]) -> str:
-    """Write the summary: at most `BYTES_MOST` bytes of UTF-8, whole lines, worst things first."""
+def render(
+    run: Run,
+    judged: Sequence[Judged],
+    *,
+    gate: str = "",
+    below: Mapping[CaseKey, str] = NOTHING_BELOW,
+) -> str:
+    """Write the summary: at most `BYTES_MOST` bytes of UTF-8, whole lines, worst things first.
+
+    gate: what a floor or a comparison says of the run, in a sentence. below: the cases that it
+    fails, each with the sentence that says why.
+    """
     seen = view(run, judged)
-    lines = [f"## {_safe(seen.verdict)}", "", _safe(seen.summary), "", _safe(seen.conditions), ""]
+    lines = [f"## {safe(seen.verdict)}", ""]
+    lines += [f"**Gate:** {safe(line(gate, _GATE_MOST))}", ""] if gate else []
+    lines += [safe(seen.summary), "", safe(seen.conditions), ""]
     if seen.banner:
-        lines += [f"> **CPU run.** {_safe(seen.banner)}", ""]
-    limits = (*seen.notices, *seen.caveats)
-    lines += [f"- {_safe(each)}" for each in limits]
-    lines += [""] if limits else []
+        lines += [f"> **CPU run.** {safe(seen.banner)}", ""]
     lines += _troubles("Not results", (*seen.invalid, *seen.failures))
+    lines += _below(judged, below)
+    lines += _limits((*seen.notices, *seen.caveats))
+    lines += _kernels(judged)
     lines += _ranking("Costliest cases, by time above the bound", seen.costly)
     lines += _troubles("Skipped", seen.skips)
     return _cut(lines)
+
+
+def _limits(texts: Sequence[str]) -> list[str]:
+    lines = [f"- {safe(each)}" for each in texts[:LIMITS_MOST]]
+    if len(texts) > LIMITS_MOST:
+        lines.append(f"- and {counted(len(texts) - LIMITS_MOST, 'more note')} in the report")
+    return ["### To keep in mind", "", *lines, ""] if lines else []
+
+
+def _below(judged: Sequence[Judged], below: Mapping[CaseKey, str]) -> list[str]:
+    """List the cases that a gate fails, the farthest from light first."""
+    low = [
+        (index, item, below[item.outcome.case.key])
+        for index, item in enumerate(judged)
+        if isinstance(item, Scored) and item.outcome.case.key in below
+    ]
+    if not low:
+        return []
+    low.sort(key=lambda each: each[1].raw_fraction)
+    lines = [
+        f"- {_case(case_link(item, index))}: {safe(line(said, _MESSAGE_MOST))}"
+        for index, item, said in low[:BELOW_MOST]
+    ]
+    if len(low) > BELOW_MOST:
+        lines.append(f"- and {counted(len(low) - BELOW_MOST, 'more case')} in the report")
+    return ["### Failing the gate", "", *lines, ""]
+
+
+def _kernels(judged: Sequence[Judged]) -> list[str]:
+    """Write a row for each kernel of each operator, the lowest median first."""
+    rows = kernel_rows(judged)
+    if not rows:
+        return []
+    shown = [
+        f"| {safe(row.kernel)} | {safe(row.cases)} | {safe(row.median)} | {safe(row.span)} "
+        f"| {safe(row.trouble)} |"
+        for row in rows[:KERNELS_MOST]
+    ]
+    rest = counted(len(rows) - KERNELS_MOST, "more kernel")
+    return [
+        "### SOL per kernel, lowest first",
+        "",
+        "| kernel | cases | median SOL | lowest to highest | not measured |",
+        "|---|--:|--:|--:|---|",
+        *shown,
+        "",
+        *([f"{rest} in the report", ""] if len(rows) > KERNELS_MOST else []),
+    ]
 
 
 def _ranking(title: str, items: Sequence[Ranked]) -> list[str]:
     if not items:
         return []
     rows = [
-        f"| {_case(item.case)} | {_safe(item.score)} | {_safe(item.time)} | {_safe(item.cost)} "
-        f"| {_safe(item.advice)} |"
+        f"| {_case(item.case)} | {_number(item.score)} | {_number(item.time)} "
+        f"| {_number(item.cost)} | {safe(item.advice)} |"
         for item in items
     ]
     return [
@@ -57,36 +124,33 @@ def _troubles(title: str, items: Sequence[Trouble]) -> list[str]:
         first = item.message.strip().split("\n")[0]
         said = first if len(first) <= _MESSAGE_MOST else f"{first[: _MESSAGE_MOST - 1]}…"
         where = f" ({_case(item.cases[0])})" if item.cases else ""
-        count = f", {_safe(item.count)}" if item.count else ""
-        remedy = f" Remedy: {_safe(item.remedy)}" if item.remedy else ""
-        lines.append(f"- **{_safe(item.title)}**{count}{where}: {_safe(said)}{remedy}")
+        count = f", {safe(item.count)}" if item.count else ""
+        lines.append(f"- **{safe(item.title)}**{count}{where}: {safe(said)}")
+        lines += [f"  - Remedy: {safe(item.remedy)}"] if item.remedy else []
     if len(items) > TROUBLES_MOST:
         lines.append(f"- and {counted(len(items) - TROUBLES_MOST, 'more cause')} in the report")
     return [*lines, ""]
 
 
 def _case(case: CaseLink) -> str:
-    return f"**{_safe(case.kernel)}** {_safe(case.where)}"
+    return f"**{safe(case.kernel)}** {safe(case.where)}"
 
 
-def _safe(text: str) -> str:
+def _number(text: str) -> str:
+    """Keep a number and its unit on one line of a narrow cell."""
+    return safe(text).replace(" ", NO_BREAK).replace(f"{NO_BREAK}(", " (")
+
+
+def safe(text: str) -> str:
     """Escape what Markdown or its HTML would act on; a cell and a sentence stay one line."""
     return _SPECIAL.sub(_escaped, text.replace("\n", " "))
 
 
 def _escaped(found: re.Match[str]) -> str:
-    # entities where a backslash isn't enough: a raw tag, a mention, a link made of a bare address
-    entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}
-    char = found.group(1)
-    if char in "-+:()!{}":
-        return (
-            char
-            if char in "-+()!{}"
-            else "&#58;"
-            if found.string[found.end() :][:2] == "//"
-            else char
-        )
-    return entities.get(char, f"\\{char}")
+    text = found.group()
+    if text in "@:" or len(text) > 1:
+        return f"{text}{_BREAK}"
+    return _ENTITIES.get(text, f"\\{text}")
 
 
 def _cut(lines: Sequence[str]) -> str:

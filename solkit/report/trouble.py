@@ -13,6 +13,7 @@ from solkit.report.verdicts import VERDICT_WORDS
 
 CASES_MOST = 8  # cases named per cause; the table and the CSV hold them all
 CAUSES_MOST = 60  # causes listed per kind
+INVALID_REMEDY = "Check the work model and the dtype's roof, and that the cache was cold."
 
 
 class CaseLink(NamedTuple):
@@ -76,7 +77,7 @@ def invalid(judged: Sequence[Judged]) -> tuple[Trouble, ...]:
         Trouble(
             f"✕ INVALID {units.percent(item.raw_fraction)}",
             line(item.invalid_reason, 400),
-            "Check the work model and the dtype's roof, and that the cache was cold.",
+            INVALID_REMEDY,
             "1 case",
             (case_link(item, index),),
             "",

@@ -22,3 +22,9 @@ VERDICT_WORDS: dict[Verdict, str] = {
 def failure_word(failed: Failed) -> str:
     """Say in a word or two how a case failed: 'wrong values', or at which stage."""
     return VERDICT_WORDS[failed.verdict] or f"at {line(failed.stage)}"
+
+
+def failure_text(failed: Failed) -> str:
+    """Say at which stage a case failed, and how: 'failed at check: wrong values'."""
+    word = VERDICT_WORDS[failed.verdict]
+    return f"failed at {line(failed.stage)}{f': {word}' if word else ''}"

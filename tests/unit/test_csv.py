@@ -12,6 +12,7 @@ from synthetic import measured, synthetic_run
 
 from solkit.judge.score import score
 from solkit.model import Case, Clocks, Failed, Run, SlowMode, Work
+from solkit.report.columns import TEXT_MOST
 from solkit.report.csv import render
 
 HEADER = (
@@ -58,12 +59,33 @@ def test_a_failed_case_keeps_its_row_with_empty_numbers() -> None:
     assert ("failed", "", "") == (row["status"], row["median_s"], row["limiter"])
 
 
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", " =", "\t="])
+@pytest.mark.parametrize(
+    "sign", ["=", "+", "-", "@", " =", "\t=", "\r=", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
 def test_a_name_that_a_spreadsheet_would_run_is_quoted(sign: str) -> None:
     """A leading sign of a formula gets a quote before it."""
     case = replace(CASE, operator=f"{sign}HYPERLINK(1)")
     (row,) = rows(synthetic_run([Failed(case, "check", "")]))
     assert f"'{sign.strip()}HYPERLINK(1)" == row["operator"]
+
+
+def test_a_formula_in_any_cell_of_names_is_quoted() -> None:
+    """Kernel, shape and what a run file says of method and limiter, too."""
+    case = Case("copy", "@SUM(1)", {"=cmd|' /C calc'!A0": 8}, "bf16")
+    outcome = replace(measured(case, Work(10**9, 10**9), time_s=2e-3), method="-1+1")
+    (row,) = rows(synthetic_run([outcome]))
+    assert ["'@SUM(1)", "'=cmd|' /C calc'!A0=8", "'-1+1"] == [
+        row[name] for name in ("kernel", "shape", "method")
+    ]
+
+
+def test_ten_thousand_letters_fit_a_cell() -> None:
+    """And forty thousand are cut to what a spreadsheet's cell holds."""
+    names = ("x" * 10_000, "y" * 40_000)
+    case = replace(CASE, operator=names[0], kernel=names[1])
+    (row,) = rows(synthetic_run([Failed(case, "check", "")]))
+    assert names[0] == row["operator"]
+    assert (TEXT_MOST, "…") == (len(row["kernel"]), row["kernel"][-1])
 
 
 @given(st.text(), st.text())

@@ -17,8 +17,8 @@ from solkit.model import Clocks, Run, SlowMode
 from solkit.plan.only import parse_only
 from solkit.plan.starter import SHAPES
 from solkit.plan.sweep import parse_sweep
-from solkit.report import csv
-from solkit.report.renderers import RENDERERS
+from solkit.report import annotations, csv, fragment
+from solkit.report.renderers import FILE_RENDERERS, RENDERERS
 
 yaml = pytest.importorskip("yaml")
 
@@ -244,9 +244,13 @@ def test_any_condition_of_a_time_is_reported_or_refused(where: tuple[int, Any], 
     except SolkitError:
         return
     judged = score(run)
-    assert {"html", "markdown", "csv"} == set(RENDERERS)
+    assert {"html", "markdown", "csv", "json", "junit"} == set(RENDERERS)
     for render in RENDERERS.values():
         assert CASE_WORD in render(run, judged)
+    for render_file in FILE_RENDERERS.values():
+        assert CASE_WORD.encode() in render_file(run, judged)
+    assert CASE_WORD in fragment.render(run, judged)
+    assert annotations.render(run, judged).count("\n") <= annotations.ANNOTATIONS_MOST
 
 
 def test_the_good_time_is_good() -> None:
