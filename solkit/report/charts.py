@@ -1,6 +1,6 @@
 """The report's figures: per operator SOL against bytes and the roofline; a strip plot of all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,13 @@ from solkit.bound import Roof, measured_roof, spec_roof
 from solkit.judge.score import Judged, Scored, valid
 from solkit.model import Run
 from solkit.report import marks, svg
-from solkit.report.bands import context_entries, draw_context, floor_curve, lines_taken
+from solkit.report.bands import (
+    context_entries,
+    draw_context,
+    floor_curve,
+    lines_taken,
+    stream_curve,
+)
 from solkit.report.drawing import (
     NUMBERED,
     Look,
@@ -34,6 +40,7 @@ from solkit.report.plotting import (
     sol_axis,
     svg_text,
 )
+from solkit.report.rivals_chart import rivals_chart
 from solkit.report.roofmap import roof_map
 from solkit.stats import median
 
@@ -42,7 +49,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OperatorCharts", "operator_charts", "overview"]
 
-_MARKS_IN_ALL = 2_400  # over all charts of a report: about 200 bytes each
+_MARKS_IN_ALL = 1_600  # over all charts of a report: about 200 bytes each
+# Operators with charts, at 40 to 80 kB each: a page of 100 cases is to stay below 1 MB, and one of
+# 10,000, whose table takes 3.3 MB, below 5.
+OPERATORS_MOST, OF_MANY_CASES, MANY_CASES = 18, 12, 2_000
 _PANEL_PX = 270.0
 
 
@@ -52,7 +62,8 @@ class OperatorCharts:
 
     sol_alt, roofline_alt: what the figures say, in a sentence or two. not_placed: which measured
     cases are on the first figure only, with the reason. rule: what a reader must know of how they
-    are drawn; empty where each case has a mark in its place with its name beside it.
+    are drawn; empty where each case has a mark in its place with its name beside it. rivals_svg,
+    rivals_alt: the operator's kernels side by side, where there are several.
     """
 
     sol_svg: str
@@ -61,6 +72,8 @@ class OperatorCharts:
     roofline_alt: str
     not_placed: tuple[str, ...]
     rule: str
+    rivals_svg: str = ""
+    rivals_alt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +102,34 @@ def operator_charts(judged: Sequence[Judged], run: Run) -> dict[str, OperatorCha
         if run.ceilings
         else None
     )
-    drawn = sum(any(marks.placed(judged[row]) for row in members) for members in rows.values())
-    most = min(120, max(16, _MARKS_IN_ALL // (2 * max(drawn, 1))))
+    drawn = _drawn(judged, rows)
+    most = min(120, max(16, _MARKS_IN_ALL // (2 * max(len(drawn), 1))))
     setting = Setting(run, roof, looks(marks.all_series(judged)), most)
     with look():
         return {
             operator: _operator(number, operator, {row: judged[row] for row in members}, setting)
+            if operator in drawn
+            else _undrawn(operator, [judged[row] for row in members], len(drawn))
             for number, (operator, members) in enumerate(rows.items())
         }
+
+
+def _drawn(judged: Sequence[Judged], rows: Mapping[str, Sequence[int]]) -> set[str]:
+    """Return the operators that get charts: all, or of very many those that lose the most time."""
+    most = OPERATORS_MOST if len(judged) <= MANY_CASES else OF_MANY_CASES
+    if len(rows) <= most:
+        return set(rows)
+    lost_s = dict.fromkeys(rows, -1.0)
+    for item in valid(judged):
+        operator = item.outcome.case.operator
+        lost_s[operator] = max(0.0, lost_s[operator]) + item.median_s - item.bound.sol_s
+    return set(sorted(rows, key=lambda operator: -lost_s[operator])[:most])
+
+
+def _undrawn(operator: str, items: Sequence[Judged], drawn_count: int) -> OperatorCharts:
+    alt = sol_alt(operator, [item for item in items if marks.placed(item)])
+    rule = f"No chart: there are charts of the {drawn_count} operators that lose the most time."
+    return OperatorCharts("", "", alt, alt, (), rule)
 
 
 def _operator(
@@ -114,6 +147,7 @@ def _operator(
         zip(scored, marks.short_names([item.outcome.case for item in scored.values()]), strict=True)
     )
     sol_svg, sol_rule = _sol_chart(number, operator, scored, names, setting)
+    rivals_svg, rivals_alt = rivals_chart(number, operator, items, setting.look)
     drawn = roof_map(
         number, operator, scored, run=setting.run, look=setting.look, most_marks=setting.most_marks
     )
@@ -128,6 +162,8 @@ def _operator(
             for name, rule in (("SOL chart", sol_rule), ("Roofline", drawn.rule))
             if rule
         ),
+        rivals_svg=rivals_svg,
+        rivals_alt=rivals_alt,
     )
 
 
@@ -157,7 +193,10 @@ def _sol_chart(
     traffic = [point.at[0] for point in points]
     top = max(112.0, max(max(point.span[1], point.at[1]) for point in points) * 1.06)
     floor = floor_curve(list(scored.values()), setting.roof, log_limits(traffic, decades=1.5), top)
-    context = context_entries(setting.run, floor, log_limits(traffic, decades=1.5))
+    stream = stream_curve(
+        list(scored.values()), setting.roof, setting.run, log_limits(traffic, decades=1.5)
+    )
+    context = context_entries(setting.run, floor, log_limits(traffic, decades=1.5), stream)
     # the legend's height depends on the entries, the groups on the axes: groups come last
     title = f"{clean(operator)}: SOL against bytes moved"
     entries = [*series_entries(marks.single(points), setting.look), *context]
@@ -166,11 +205,11 @@ def _sol_chart(
     kinked = sol_axis(axes, "y", top)
     axes.set_xlabel("bytes the case must move at least")
     axes.set_ylabel("SOL, % of the " + ("spec roof" if setting.run.gpu else "measured roof"))
-    draw_context(axes, setting.run, floor, top)
+    draw_context(axes, setting.run, floor, top, stream)
     clusters, rule = _marks_of(axes, points, setting.most_marks)
     bent = "the axis is logarithmic above 120 %" if kinked else ""
     places = draw_marks(axes, clusters, setting.look, gid="sol")
-    label_marks(axes, clusters, places, taken=lines_taken(axes, floor))
+    label_marks(axes, clusters, places, taken=lines_taken(axes, floor, stream))
     tips = {f"#r{cluster.worst.row}": cluster.tip for cluster in clusters}
     text = svg.sanitise(
         svg_text(figure),

@@ -1,25 +1,18 @@
 """The report as one self-contained HTML file: no network, no script needed, same bytes always."""
 
-import base64
-import functools
-import hashlib
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from solkit import resources
 from solkit.judge.score import Judged
 from solkit.model import Run
-from solkit.report.plain import END_ISOLATE, ISOLATE
+from solkit.report.page import asset, environment, escaped, sha256
 from solkit.report.samples import SPARK_HEIGHT, SPARK_WIDTH
+from solkit.report.spread import spread_svg
 from solkit.report.table import Cell, Column, Row
 from solkit.report.view import view
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-
+_LONG = 400  # rows; more are laid out when they are near
 _ASIDE_MOST = 10  # a longer remark stands under its number: it would widen the whole column
 
 
@@ -43,6 +36,12 @@ class Charts(Protocol):
     def roofline_alt(self) -> str: ...  # noqa: D102  # the class says it
 
     @property
+    def rivals_svg(self) -> str: ...  # noqa: D102  # the class says it
+
+    @property
+    def rivals_alt(self) -> str: ...  # noqa: D102  # the class says it
+
+    @property
     def rule(self) -> str: ...  # noqa: D102  # the class says it
 
     @property
@@ -64,30 +63,43 @@ def render(
     *,
     charts: Mapping[str, Charts] | None = None,
     overview: tuple[str, str] = ("", ""),
+    budget: tuple[str, str] = ("", ""),
+    course: tuple[str, str] = ("", ""),
+    linked: bool = False,
 ) -> str:
     """Write the report as one HTML file. Row i of its table has the id `r<i>`.
 
-    charts: by operator, as the operator is declared. overview: the strip of all cases and its text.
+    linked: the page of the folder form, which takes its style and script from files beside it.
+
+    charts: by operator, as the operator is declared. overview, budget, course: a figure of the
+    whole run each, and its text: the strip of all cases, what their time is made of, the clocks.
     """
     from markupsafe import Markup  # noqa: PLC0415  # jinja2's, and as late as jinja2
 
     seen, found = view(run, judged), charts or {}
-    style = _asset("report.css") + _bars() + _number_columns(seen.columns)
-    script = _asset("report.js")
-    template = _environment().get_template("report.html.jinja")
+    style = style_sheet(seen.columns)
+    script = asset("report.js")
+    template = environment().get_template("report.html.jinja")
     return template.render(
         view=seen,
+        linked=linked,
         # the page's own policy: no request to anywhere, no style or script but these two
         policy=(
-            f"default-src 'none'; style-src '{_sha256(style)}'; script-src '{_sha256(script)}'; "
+            f"default-src 'none'; style-src '{'self' if linked else sha256(style)}'; "
+            f"script-src '{'self' if linked else sha256(script)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
         style=Markup(style),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
+        spread=Markup(spread_svg(seen.bins, prefix="spread-") if seen.bins else ""),  # noqa: S704  # escaped there
+        long=" long" if len(seen.rows) > _LONG else "",
         head=Markup(_head(seen.columns)),  # noqa: S704  # escaped in _head
         body=Markup("".join(_row(row) for row in seen.rows)),  # noqa: S704  # escaped in _row
         figures={each.anchor: _figures(each.name, each.anchor, found) for each in seen.operators},
-        overview=Figure("overview", Markup(overview[0]), overview[1]) if overview[0] else None,  # noqa: S704  # as above
+        overview=_whole("overview", overview),
+        budget=_whole("budget-chart", budget),
+        course=_whole("course-chart", course),
+        rivals={each.anchor: _rivals(each.name, each.anchor, found) for each in seen.operators},
         rules={
             each.anchor: found[each.name].rule if each.name in found else ""
             for each in seen.operators
@@ -97,6 +109,25 @@ def render(
             for each in seen.operators
         },
     )
+
+
+def style_sheet(columns: Sequence[Column]) -> str:
+    """Return the style of a page with these columns: report.css, and what depends on them."""
+    return asset("report.css") + _bars() + _number_columns(columns) + _left_out(columns)
+
+
+def _whole(anchor: str, drawn: tuple[str, str]) -> Figure | None:
+    """Return a figure of the whole run, or nothing where nothing was drawn."""
+    from markupsafe import Markup  # noqa: PLC0415  # jinja2's, and as late as jinja2
+
+    return Figure(anchor, Markup(drawn[0]), drawn[1]) if drawn[0] else None  # noqa: S704  # charts sanitises it
+
+
+def _rivals(name: str, anchor: str, charts: Mapping[str, Charts]) -> Figure | None:
+    """Return the figure of an operator's kernels side by side."""
+    if name not in charts:
+        return None
+    return _whole(f"{anchor}-rivals", (charts[name].rivals_svg, charts[name].rivals_alt))
 
 
 def _figures(name: str, anchor: str, charts: Mapping[str, Charts]) -> list[Figure]:
@@ -111,12 +142,6 @@ def _figures(name: str, anchor: str, charts: Mapping[str, Charts]) -> list[Figur
         for number, (svg, alt) in enumerate(pairs)
         if svg
     ]
-
-
-@functools.lru_cache(maxsize=16_384)
-def _escaped(text: str) -> str:
-    """Escape for HTML text and double-quoted attributes, isolating what `plain.isolated` marked."""
-    return html.escape(text).replace(ISOLATE, "<bdi>").replace(END_ISOLATE, "</bdi>")
 
 
 def _row(row: Row) -> str:
@@ -138,8 +163,8 @@ def _cell(cell: Cell) -> str:
         else f" class={cell.style}"
     )
     gap = " <br>" if len(cell.aside) > _ASIDE_MOST or cell.style == "bad" else " "
-    aside = f"{gap}<small>{_escaped(cell.aside)}</small>" if cell.aside else ""
-    return f"<td{style}>{_escaped(cell.text)}{aside}{_spark(cell.spark)}"
+    aside = f"{gap}<small>{escaped(cell.aside)}</small>" if cell.aside else ""
+    return f"<td{style}>{escaped(cell.text)}{aside}{_spark(cell.spark)}"
 
 
 def _spark(path: str) -> str:
@@ -147,15 +172,19 @@ def _spark(path: str) -> str:
     if not path:
         return ""
     box = f"0 0 {SPARK_WIDTH} {SPARK_HEIGHT}"
-    return f' <svg class=k viewBox="{box}" aria-hidden=true><path d="{_escaped(path)}"/></svg>'
+    # size and stroke as attributes too: without a style sheet it would be a black blot
+    drawn = f"width={SPARK_WIDTH} height={SPARK_HEIGHT} fill=none stroke=currentColor"
+    return (
+        f' <svg class=k viewBox="{box}" {drawn} aria-hidden=true><path d="{escaped(path)}"/></svg>'
+    )
 
 
 def _head(columns: Sequence[Column]) -> str:
     number = '<th scope=col class=number title="place in the run, as charts number it">#'
     return number + "".join(
-        f'<th scope=col class={column.kind} title="{_escaped(column.hint)}">'
+        f'<th scope=col class={column.kind} title="{escaped(column.hint)}">'
         # a long heading may break where its column is narrower
-        + _escaped(column.name).replace("@", "@<wbr>")
+        + escaped(column.name).replace("@", "@<wbr>")
         for column in columns
     )
 
@@ -169,39 +198,12 @@ def _number_columns(columns: Sequence[Column]) -> str:
     """Set the number columns right: by place, so that no cell needs a class of its own."""
     places = [1] + [place for place, column in enumerate(columns, 2) if column.kind == "number"]
     cells = ",".join(f"#all td:nth-child({place})" for place in places)
-    return f"{cells}{{text-align:right}}\n"
+    return f"{cells}{{text-align:right;white-space:nowrap}}\n"
 
 
-@functools.cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined  # noqa: PLC0415  # heavy
-    from markupsafe import Markup  # noqa: PLC0415  # jinja2's
-
-    def finalize(value: object) -> object:
-        """Let strings alone through: a number in a template is a bug."""
-        if isinstance(value, Undefined):
-            return str(value)  # raises, and names what is missing
-        if isinstance(value, Markup):
-            return value
-        if isinstance(value, str):
-            return Markup(_escaped(value))  # noqa: S704  # escaped here
-        message = f"the template was given {type(value).__name__}, not text"
-        raise TypeError(message)
-
-    return Environment(
-        loader=FileSystemLoader(resources.folder("reports")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+def _left_out(columns: Sequence[Column]) -> str:
+    """Hide column n of a table of the class `no<n>`, which the script sets."""
+    return "".join(
+        f"#all.no{place} td:nth-child({place}){{display:none}}"
+        for place in range(2, len(columns) + 2)
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
-def _sha256(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

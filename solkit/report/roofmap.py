@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PANELS_MOST = 4
 NARROW_DECADES, WIDE_DECADES = 0.3, 1.0
+NARROW_NAMED = 6  # names in one column; more would lie on each other and on the roofs
 _PANEL_PX, _GAP_PX = 280.0, 62.0
 
 
@@ -67,9 +68,11 @@ def choose(axes: "Axes", points: Sequence[Point], most: int) -> Choice:
     touching = marks.overlap_within(points, places) > marks.OVERLAP_FRACTION
     decades = intensity_decades(points)
     clusters = marks.cluster(points, places, most=most) if touching else marks.single(points)
-    if named_count(clusters, pixels(axes, [cluster.at for cluster in clusters])) <= marks.NAMED:
+    names = named_count(clusters, pixels(axes, [cluster.at for cluster in clusters]))
+    narrow = decades < NARROW_DECADES
+    if names <= (NARROW_NAMED if narrow else marks.NAMED):
         return Choice(clusters, shared_rule(points, clusters))
-    if decades < NARROW_DECADES:
+    if narrow:
         rule = (
             "one mark a series, its bar from lowest to highest, "
             f"as intensity spans {decades:.2f} decades only"

@@ -55,6 +55,7 @@ _AUTOMATIC_ID = re.compile(
     r"^[A-Za-z0-9]+_\d+$"
 )  # figure_1, axes_1, line2d_12: nobody links to these
 _LONG_DECIMAL = re.compile(r"-?\d+\.\d{3,}")
+_UNTURNED = re.compile(r"^rotate\(-?0[ )]")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _ROUNDED = ("d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "points")
 # Verdana has DejaVu's widths, so texts fit their places on machines without DejaVu.
@@ -192,6 +193,8 @@ def _shorten(element: ET.Element) -> None:
         if value is not None:
             element.set(name, " ".join(_LONG_DECIMAL.sub(_rounded, value).split()))
     transform = element.get("transform", "")
+    if _UNTURNED.match(transform):
+        del element.attrib["transform"]  # every text has one: a tenth of a small chart
     if (
         transform.startswith(("translate", "rotate"))
         and "scale" not in transform

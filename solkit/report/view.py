@@ -4,19 +4,24 @@ A renderer turns the `View` into a format and does no arithmetic. What each numb
 docs/numbers.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit import units
 from solkit.judge.score import Judged, Scored, valid
 from solkit.model import Run
 from solkit.report import trouble
+from solkit.report.actions import Action, Why, actions, why_sentence, whys
+from solkit.report.budget import BudgetView, budget
+from solkit.report.course import CourseView, course
 from solkit.report.fact import FactGroup
 from solkit.report.facts import caveats, conditions_line, facts, notices
+from solkit.report.heat import HeatTable, heat_tables
 from solkit.report.operators import OperatorView, operators
 from solkit.report.plain import DASH, counted, isolated, line
 from solkit.report.provenance import Ceiling, Peak, ceilings, ceilings_when, peaks
 from solkit.report.ranking import Ranked, Ranking, long_enough
+from solkit.report.rivals import RivalsView, rivals
 from solkit.report.table import Column, Row, table
 from solkit.report.trouble import CaseLink, Trouble, case_link, counts_of, hot_count
 from solkit.stats import quantile
@@ -55,7 +60,10 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The whole report as strings, in the order in which a reader needs them."""
+    """The whole report as strings, in the order in which a reader needs them.
+
+    heats, rivals: by the anchor of the operator's section, where it has one.
+    """
 
     title: str
     conditions: str
@@ -64,17 +72,24 @@ class View:
     banner: str
     roof: str
     tiles: tuple[Tile, ...]
+    why: str
+    whys: tuple[Why, ...]
+    actions: tuple[Action, ...]
     alerts: tuple[Alert, ...]
     bins: tuple[Bin, ...]
     notices: tuple[str, ...]
     caveats: tuple[str, ...]
     facts: tuple[FactGroup, ...]
+    budget: BudgetView | None
     costly: tuple[Ranked, ...]
     costly_note: str
     lowest: tuple[Ranked, ...]
     lowest_title: str
     best: tuple[Ranked, ...]
     operators: tuple[OperatorView, ...]
+    heats: Mapping[str, HeatTable]
+    rivals: Mapping[str, RivalsView]
+    course: CourseView | None
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     case_count: str
@@ -95,6 +110,8 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
     device = isolated(run.facts.name)
     ranked = Ranking(good, places, on_cpu=run.device == "cpu")
     columns, rows = table(judged)
+    sections = operators(judged)
+    heats, rival = heat_tables(judged), rivals(judged)
     return View(
         title=f"{line(run.facts.name)}: {_headline(scores)}",
         conditions=conditions_line(run, judged),
@@ -103,17 +120,24 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
         banner=_banner(run),
         roof=good[0].roof if good else ("spec" if run.gpu else "measured"),
         tiles=_tiles(good, scores, places),
+        why=why_sentence(good),
+        whys=whys(good),
+        actions=actions(run, judged),
         alerts=_alerts(judged, good),
         bins=_bins(scores),
         notices=notices(run),
         caveats=caveats(run, judged),
         facts=facts(run, judged),
+        budget=budget(judged),
         costly=ranked.costly(),
         costly_note=ranked.costly_note(),
         lowest=ranked.lowest(),
         lowest_title=ranked.lowest_title(),
         best=ranked.best(),
-        operators=operators(judged),
+        operators=sections,
+        heats={each.anchor: heats[each.name] for each in sections if each.name in heats},
+        rivals={each.anchor: rival[each.name] for each in sections if each.name in rival},
+        course=course(judged),
         columns=columns,
         rows=rows,
         case_count=counted(len(judged), "case"),
@@ -125,6 +149,14 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
         ceilings=ceilings(run.ceilings),
         ceilings_when=ceilings_when(run.ceilings),
     )
+
+
+def opening(run: Run, judged: Sequence[Judged]) -> tuple[str, str, str]:
+    """Return the verdict, the summary and the banner alone, where the rest isn't needed."""
+    good = valid(judged)
+    scores = sorted(item.raw_fraction for item in good)
+    verdict = _verdict(run, scores, isolated(run.facts.name), hot=bool(hot_count(judged)))
+    return verdict, _summary(judged, good), _banner(run)
 
 
 def _headline(scores: Sequence[float]) -> str:

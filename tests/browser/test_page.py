@@ -1,64 +1,8 @@
-"""The report in a real browser: it reads without script, sorts, filters, and never overflows."""
+"""The report in a real browser: it sorts, filters, hovers, copies, and never overflows."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
+import csv
+import io
 from typing import Any
-
-import pytest
-from synthetic import synthetic_run
-
-from solkit.judge.score import score
-from solkit.report.renderers import RENDERERS
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-QUIET = (
-    "--no-sandbox",  # containers have no user namespaces
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write the whole report, charts and all, and return its address."""
-    run = synthetic_run()
-    path: Path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(RENDERERS["html"](run, score(run)), encoding="utf-8")
-    return path.as_uri()
-
-
-@pytest.fixture
-def page(browser: Any, report: str) -> Iterator[Any]:
-    """Open the report; after the test the console must be empty and no request have gone out."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    opened = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(report)
-    yield opened
-    context.close()
-    assert [] == said
-    assert {report} == {address.partition("#")[0] for address in asked}
 
 
 def column(page: Any, name: str) -> list[str]:
@@ -144,11 +88,11 @@ def test_ids_are_unique_and_every_link_resolves(page: Any) -> None:
     assert 0 == page.locator("[target], [style], [src]").count()
 
 
-@pytest.mark.parametrize("width", [400, 800, 1280])
-def test_the_page_never_scrolls_sideways(page: Any, width: int) -> None:
+def test_the_page_never_scrolls_sideways(page: Any) -> None:
     """Wide tables scroll in their own boxes."""
-    page.set_viewport_size({"width": width, "height": 900})
-    assert width >= page.evaluate("document.documentElement.scrollWidth")
+    for width in (400, 800, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert width >= page.evaluate("document.documentElement.scrollWidth")
 
 
 def test_the_scores_are_seen_without_scrolling(page: Any) -> None:
@@ -176,46 +120,147 @@ def test_on_a_phone_what_would_help_stands_under_its_case(page: Any) -> None:
     assert words["y"] > case["y"] + case["height"]
 
 
-@pytest.mark.parametrize("width", [1100, 1280, 1499, 1500, 1920])
-def test_the_type_of_charts_is_never_shrunk(page: Any, width: int) -> None:
+def test_the_type_of_charts_is_never_shrunk(page: Any) -> None:
     """A chart is drawn for 640 px; any narrower, its 9 px labels can't be read."""
-    page.set_viewport_size({"width": width, "height": 900})
-    widths = page.evaluate(
-        "[...document.querySelectorAll('.paper svg')].map(e => e.getBoundingClientRect().width)"
+    for width in (1100, 1280, 1499, 1500, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        widths = page.evaluate(
+            "[...document.querySelectorAll('.paper svg')].map(e => e.getBoundingClientRect().width)"
+        )
+        assert min(widths) >= 640
+
+
+def lit(page: Any) -> list[str]:
+    """Return the rows that are highlighted."""
+    rows: list[str] = page.evaluate(
+        "[...document.querySelectorAll('#all tr.on')].map(row => row.id)"
     )
-    assert min(widths) >= 640
+    return rows
 
 
-def test_charts_are_drawn_in_colour(page: Any) -> None:
-    """A chart whose styling was lost is a black rectangle: its ground would be black."""
-    fill = page.evaluate("getComputedStyle(document.querySelector('.paper svg path')).fill")
-    assert "rgb(0, 0, 0)" != fill
+def height(page: Any) -> int:
+    tall: int = page.evaluate("document.documentElement.scrollHeight")
+    return tall
 
 
-def test_a_strict_host_shows_the_page_too(browser: Any, report: str) -> None:
-    """Under the policy of Jenkins no style and no script is left; rows, links and charts are."""
-    text = Path(report.removeprefix("file://")).read_bytes()
-    strict = "sandbox allow-same-origin; default-src 'none'; img-src 'self'; style-src 'self';"
-    headers = {"Content-Security-Policy": strict, "Content-Type": "text/html"}
-    context = browser.new_context()
-    context.route("**/*", lambda route: route.fulfill(body=text, headers=headers))
-    opened = context.new_page()
-    opened.goto("http://jenkins.invalid/report.html")
-    assert opened.locator("#r0").is_visible()
-    assert "69" in opened.locator("#all caption").inner_text()
-    fill = opened.evaluate("getComputedStyle(document.querySelector('.paper svg path')).fill")
-    assert "rgb(0, 0, 0)" != fill
+def test_a_mark_under_the_pointer_tells_its_case_and_lights_its_row(page: Any) -> None:
+    """The numbers come from the table, and nothing on the page moves."""
+    before = height(page)
+    mark = page.locator(".overview a[href='#r5']").first
+    mark.hover()
+    hint = page.get_by_role("tooltip")
+    assert "copy/solkit elements=134217728 bf16" in hint.inner_text()
+    assert column(page, "Time")[5] in hint.inner_text()
+    assert "memory" in hint.inner_text()
+    assert ["r5"] == lit(page)
+    assert before == height(page)
+    page.mouse.move(2, 2)
+    assert not hint.is_visible()
+    assert [] == lit(page)
+
+
+def test_a_focused_mark_does_what_a_hovered_one_does(page: Any) -> None:
+    """Tab reaches a mark; Escape closes the hint; Enter goes to the row."""
+    mark = page.locator(".overview a[href='#r5']").first
+    mark.focus()
+    hint = page.get_by_role("tooltip")
+    assert "copy/solkit" in hint.inner_text()
+    assert ["r5"] == lit(page)
+    page.keyboard.press("Escape")
+    assert not hint.is_visible()
+    page.keyboard.press("Enter")
+    assert "#r5" == page.evaluate("location.hash")
+    assert page.locator("#r5").evaluate("row => row.matches(':target')")
+
+
+def test_a_row_under_the_pointer_lights_its_marks(page: Any) -> None:
+    """From the table back to the charts."""
+    page.locator("#r5 td").nth(1).hover()
+    marks = page.locator(".paper a.on")
+    assert marks.count() >= 2
+    assert {"#r5"} == set(marks.evaluate_all("marks => marks.map(m => m.getAttribute('href'))"))
+
+
+def test_the_hint_stays_inside_the_window(page: Any) -> None:
+    """Also on a phone, for the outermost marks."""
+    page.set_viewport_size({"width": 390, "height": 700})
+    for mark in page.locator(".overview a[href^='#r']").all()[::7]:
+        mark.focus()
+        box = page.get_by_role("tooltip").bounding_box()
+        assert box["x"] >= 0
+        assert box["y"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert box["y"] + box["height"] <= 700
+
+
+def test_a_heading_says_what_it_means_under_the_focus_too(page: Any) -> None:
+    """A title attribute would be for the pointer alone."""
+    page.get_by_role("button", name="SOL@clock", exact=True).focus()
+    assert "the score at the SM clock truly held" == page.get_by_role("tooltip").inner_text()
+    assert 0 == page.locator("#all th[title]").count()
+
+
+def test_columns_are_chosen_by_keyboard(page: Any) -> None:
+    """Enter opens the menu, Space takes a column away and brings it back, Escape closes it."""
+    page.locator("#columns summary").focus()
+    page.keyboard.press("Enter")
+    box = page.get_by_label("Kernel", exact=True)
+    box.focus()
+    page.keyboard.press("Space")
+    assert not page.locator("#r5 td").nth(2).is_visible()
+    assert not page.get_by_role("button", name="Kernel", exact=True).is_visible()
+    assert page.locator("#r5 td").nth(3).is_visible()
+    page.keyboard.press("Space")
+    assert page.locator("#r5 td").nth(2).is_visible()
+    page.keyboard.press("Escape")
+    assert not box.is_visible()
+    assert "SUMMARY" == page.evaluate("document.activeElement.tagName")
+
+
+def table_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+
+
+def test_copy_takes_the_rows_and_columns_that_are_shown(browser: Any, report: str) -> None:
+    """As CSV with CRLF line ends, sorted as on the page; the page says how much it was."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(report)
+    page.get_by_label("Filter").fill("torch softmax")
+    page.locator("#shown", has_text="6 of 69 cases").wait_for()
+    page.get_by_role("button", name="Time", exact=True).click()
+    page.locator("#columns summary").click()
+    page.get_by_label("Kernel", exact=True).uncheck()
+    page.get_by_role("button", name="Copy as CSV").click()
+    page.locator("#copied", has_text="Copied 6 rows").wait_for()
+    text = page.evaluate("navigator.clipboard.readText()")
+    rows = table_of(text)
+    assert ["#", "Operator", "Dtype", "Shape", "Time", "SOL"] == rows[0][:6]
+    assert 7 == len(rows) == text.count("\r\n")
+    assert {len(rows[0])} == {len(row) for row in rows}
+    assert column(page, "Time") == [row[4] for row in rows[1:]]
+    assert not page.get_by_label("The table as CSV").is_visible()
     context.close()
 
 
-def test_everything_is_there_without_script(browser: Any, report: str) -> None:
-    """Every row and chart is readable, and nothing is shown that would not work."""
-    context = browser.new_context(java_script_enabled=False)
-    plain = context.new_page()
-    plain.goto(report)
-    assert 69 == plain.locator("#all tbody tr").count()
-    assert plain.locator("#r0").is_visible()
-    assert plain.locator(".paper svg").first.is_visible()
-    assert not plain.get_by_label("Filter").is_visible()
-    assert 0 == plain.get_by_role("button").count()
-    context.close()
+def test_a_refused_clipboard_leaves_the_text_selected(page: Any) -> None:
+    """The page says so, and Ctrl+C does the rest."""
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
+    page.get_by_role("button", name="Copy as CSV").click()
+    page.locator("#copied", has_text="69 rows").wait_for()
+    assert "selected below" in page.locator("#copied").inner_text()
+    area = page.get_by_label("The table as CSV")
+    picked = area.evaluate("area => area.value.slice(area.selectionStart, area.selectionEnd)")
+    assert 70 == len(table_of(picked))
+    assert area.evaluate("area => area === document.activeElement")
+
+
+def test_motion_is_for_those_who_want_it(browser: Any, report: str) -> None:
+    """Links glide, unless the reader asked for less motion."""
+    for wish, behaviour in (("reduce", "auto"), ("no-preference", "smooth")):
+        context = browser.new_context(reduced_motion=wish)
+        page = context.new_page()
+        page.goto(report)
+        said = page.evaluate("getComputedStyle(document.documentElement).scrollBehavior")
+        assert behaviour == said
+        context.close()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from solkit.bound import spec_roof
 from solkit.judge.score import Scored, score
 from solkit.model import Case, Failed, Measured, Run, Work
 from solkit.report import bands, charts, marks
@@ -397,3 +398,62 @@ def test_cases_that_differ_in_their_cache_mode_are_named_by_it() -> None:
         [case, replace(case, cache_mode="zeroed")]
     )
     assert ["n=8"] == marks.short_names([case])
+
+
+def test_what_streams_reach_here_is_drawn_beside_the_sheet() -> None:
+    """Of memory-bound work the measured roof is a curve over bytes: the ramp, then 91 %."""
+    gpu = runs.card()
+    copy = runs.measured(Case("copy", "x", {"elements": 2**26}, "bf16"), 0.8, gpu=gpu)
+    run = runs.a_run((copy,), gpu=gpu)
+    scored = [item for item in score(run) if isinstance(item, Scored)]
+    curve = bands.stream_curve(scored, spec_roof(gpu), run, (1e6, 1e10))
+    assert curve is not None
+    small, large = curve.places[0][1], curve.places[-1][1]
+    assert 100 * (1e6 / 4.8e12) / (runs.FLOOR_S + 1e6 / 4.37e12) == pytest.approx(small, rel=0.02)
+    assert 100 * 4.37 / 4.8 == pytest.approx(large, rel=0.02)
+    assert "measured roof: best stream" in texts(drawn(run)[0]["copy"].sol_svg)
+
+
+def test_no_stream_is_drawn_where_it_is_no_roof() -> None:
+    """Not without ceilings, not for compute-bound work, and not twice on a processor."""
+    gpu = runs.card()
+    copy = runs.measured(Case("copy", "x", {"elements": 2**26}, "bf16"), 0.8, gpu=gpu)
+    big_product = Case("matmul_add", "x", {"M": 8192, "N": 8192, "K": 8192}, "bf16")
+    product = runs.measured(big_product, 0.8, gpu=gpu)
+    for run in (
+        runs.a_run((copy,), gpu=gpu, with_ceilings=False),
+        runs.a_run((product,), gpu=gpu),
+        runs.cpu_run(),
+    ):
+        found, _ = drawn(run)
+        assert not any("measured roof: best stream" in texts(text) for text in svgs(found, ""))
+
+
+def test_of_very_many_operators_those_that_lose_most_are_drawn() -> None:
+    """A page stays small, and says which operators have no chart."""
+    gpu = runs.card()
+    sample = runs.measured(Case("copy", "x", {"elements": 2**20}, "bf16"), 0.8, gpu=gpu)
+    longer = runs.measured(Case("copy", "x", {"elements": 2**22}, "bf16"), 0.2, gpu=gpu)
+    outcomes = tuple(
+        replace(each, case=replace(each.case, operator=f"op{number}"))
+        for number, each in enumerate([sample] * 10 + [longer] * 18)
+    )
+    found, _ = drawn(runs.a_run(outcomes, gpu=gpu))
+    assert [f"op{number}" for number in range(10, 28)] == [
+        operator for operator, each in found.items() if each.sol_svg
+    ]
+    assert "No chart: there are charts of the 18 operators that lose the most time." == (
+        found["op0"].rule
+    )
+
+
+def test_a_column_of_points_is_one_mark_a_series() -> None:
+    """Intensity that hardly changes leaves no room for a dozen names above each other."""
+    gpu = runs.card()
+    outcomes = tuple(
+        runs.measured(Case("softmax", "x", {"rows": 4**power, "cols": 512}, "bf16"), 0.8, gpu=gpu)
+        for power in range(1, 11)
+    )
+    found, _ = drawn(runs.a_run(outcomes, gpu=gpu))
+    assert "one mark a series" in found["softmax"].rule
+    assert 1 == found["softmax"].roofline_svg.count('<a href="#r')

@@ -18,6 +18,7 @@ from synthetic import synthetic_run
 from solkit.judge.score import score
 from solkit.model import Case, Failed, Outcome, Run, Skipped
 from solkit.report import html
+from solkit.report.page import environment
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -64,6 +65,8 @@ class Drawn:
     roofline_svg: str = ""
     sol_alt: str = "copy, 6 cases: median 77 % of SOL."
     roofline_alt: str = ""
+    rivals_svg: str = ""
+    rivals_alt: str = ""
     rule: str = "every case has a mark"
     not_placed: tuple[str, ...] = ("1 case not on the roofline (cols < 8)",)
 
@@ -151,7 +154,8 @@ def test_charts_stand_in_their_operators_section() -> None:
     run = synthetic_run()
     text = html.render(run, score(run), charts={"copy": Drawn()})
     page = Page(text)
-    assert 1 == page.tags.count("svg") - text.count("<svg class=k")
+    own = text.count("<svg class=k") + text.count('<svg class="hist"')
+    assert 1 == page.tags.count("svg") - own
     assert "copy, 6 cases: median 77 % of SOL." in page.text
     assert "1 case not on the roofline (cols < 8)." in page.text
 
@@ -184,11 +188,10 @@ def test_the_template_takes_nothing_but_text() -> None:
     """A number in the template is a bug, and so is a name it doesn't know."""
     from jinja2 import UndefinedError  # noqa: PLC0415  # this test alone
 
-    environment = html._environment()
     with pytest.raises(TypeError, match="given int, not text"):
-        environment.from_string("{{ value }}").render(value=1)
+        environment().from_string("{{ value }}").render(value=1)
     with pytest.raises(UndefinedError):
-        environment.from_string("{{ missing }}").render()
+        environment().from_string("{{ missing }}").render()
 
 
 def test_the_same_run_gives_the_same_bytes_anywhere() -> None:
@@ -232,7 +235,8 @@ def test_a_clock_that_moved_is_a_line_in_its_cell() -> None:
     falling = tuple(1.8e9 - 1e8 * place for place in range(8))
     sample = replace(all_outcomes()[0], sample_hz=falling)  # type: ignore[type-var]
     text = page_of(synthetic_run([sample]))
-    assert 1 == text.count('<svg class=k viewBox="0 0 46 10" aria-hidden=true><path d="M0 0 7 1')
+    drawn = '<svg class=k viewBox="0 0 46 10" width=46 height=10 fill=none stroke=currentColor'
+    assert 1 == text.count(f'{drawn} aria-hidden=true><path d="M0 0 7 1')
     many = [replace(sample, case=replace(sample.case, kernel=str(n))) for n in range(1001)]  # type: ignore[type-var]
     run = synthetic_run(many)  # type: ignore[arg-type]
     assert "<svg class=k" not in page_of(run)
