@@ -10,7 +10,19 @@ import typer
 from typer.core import TyperGroup
 
 from solkit import __version__
-from solkit.cli import ceilings, doctor, gpus, listing, new, plan, report, roofline, run
+from solkit.cli import (
+    ceilings,
+    compare,
+    doctor,
+    gpus,
+    listing,
+    new,
+    plan,
+    report,
+    roofline,
+    run,
+    trend,
+)
 from solkit.cli.console import VOICE, abandon, complain, open_closed_streams, show
 from solkit.errors import SolkitError
 
@@ -68,6 +80,8 @@ app = typer.Typer(
 app.command("run")(run.command)
 app.command("plan")(plan.command)
 app.command("report")(report.command)
+app.command("compare")(compare.command)
+app.command("trend")(trend.command)
 app.command("roofline")(roofline.command)
 app.command("ceilings")(ceilings.command)
 app.command("list")(listing.command)

@@ -34,3 +34,24 @@ CacheModes = Annotated[
     list[str], typer.Option("--cache", help="cold, clean, zeroed, hot; several: cold,hot")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+MinEffect = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--min-effect", help="The least change that counts; default 0.02, 2 %."),
+]
+Allow = Annotated[
+    str,
+    typer.Option(
+        "--allow",
+        help="Conditions that may differ: card, driver, method, power, seed, settle, spec or all; "
+        "several: a,b",
+    ),
+]
+GateFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--gate", help="A gate.toml: floors, least effects, what may differ."),
+]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names of `a,b`."""
+    return tuple(filter(None, (name.strip() for name in text.split(","))))

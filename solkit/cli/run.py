@@ -6,22 +6,30 @@ from typing import Annotated, Optional
 import typer
 
 from solkit.cli.options import (
+    Allow,
     Baseline,
     CacheModes,
     CaseWords,
     Dtype,
+    GateFile,
     Load,
     MaxCases,
+    MinEffect,
     Only,
     RoofName,
     Shapes,
     TimerName,
+    names,
 )
 from solkit.errors import BadInput
 from solkit.model import Settle
 
 # What --resume goes by, too: the rest of a run is as it was begun.
-_BESIDE_RESUME = {"resume", "device", "timeout", "roof", "fail_under", "baseline"}
+_BESIDE_RESUME = {
+    *("resume", "device", "timeout", "roof", "baseline"),
+    *("fail_under", "gate", "against", "min_effect", "allow"),
+    *("junit", "summary", "annotations", "assets", "history", "commit"),
+}
 
 
 def command(  # noqa: PLR0917  # typer passes options by name
@@ -70,6 +78,34 @@ def command(  # noqa: PLR0917  # typer passes options by name
         Optional[float],  # noqa: UP045
         typer.Option("--fail-under", help="Exit 1 where a score is below, e.g. 0.8."),
     ] = None,
+    gate: GateFile = None,
+    against: Annotated[
+        list[Path], typer.Option("--against", help="Compare with this run; repeat for more.")
+    ] = [],  # noqa: B006  # typer copies it
+    min_effect: MinEffect = None,
+    allow: Allow = "",
+    junit: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--junit", help="Write JUnit XML to this file, too."),
+    ] = None,
+    summary: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--summary", help="Append a Markdown summary to this file."),
+    ] = None,
+    annotations: Annotated[
+        bool, typer.Option("--annotations", help="Print ::error and ::warning lines for CI.")
+    ] = False,
+    assets: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--assets", help="Write the report as a folder, too (Jenkins)."),
+    ] = None,
+    history: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--history", help="Add the run to this folder, and write its trend page."),
+    ] = None,
+    commit: Annotated[
+        str, typer.Option("--commit", help="The code measured; default CI's or git's.")
+    ] = "",
     max_cases: MaxCases = 10_000,
     resume: Annotated[
         Optional[Path],  # noqa: UP045
@@ -77,6 +113,8 @@ def command(  # noqa: PLR0917  # typer passes options by name
     ] = None,
 ) -> None:
     """Measure every case, score it against the card's limits, write run.jsonl and report.html."""
+    from solkit.cli.extras import Extras
+    from solkit.cli.gating import Gating
     from solkit.cli.session import Request, finish_cut, measure_new
     from solkit.measure.manner import Manner, modes_named, timer_named
 
@@ -109,7 +147,21 @@ def command(  # noqa: PLR0917  # typer passes options by name
             seed=seed,
         ),
         roof=roof,
-        fail_under=fail_under,
+        gating=Gating(
+            fail_under=fail_under,
+            gate=gate,
+            against=tuple(against),
+            min_effect_fraction=min_effect,
+            allow=names(allow),
+        ),
+        extras=Extras(
+            junit=junit,
+            summary=summary,
+            annotations=annotations,
+            assets=assets,
+            history=history,
+            commit=commit,
+        ),
         max_cases=max_cases,
     )
     if resume is not None:

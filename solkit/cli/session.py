@@ -14,14 +14,16 @@ from solkit.bound import Roof, measured_roof, spec_roof
 from solkit.cli import outputs
 from solkit.cli.catalogs import opened
 from solkit.cli.ceilings import current
-from solkit.cli.console import say, show
+from solkit.cli.console import say
+from solkit.cli.ending import tell
+from solkit.cli.extras import Extras, prove_writable
+from solkit.cli.gating import Gating, Held, read, unsure
 from solkit.cli.left_out import left_out
 from solkit.cli.progress import Progress
-from solkit.cli.summary import check_floor, summary, verdict
 from solkit.declare.catalog import Catalog
 from solkit.errors import BadInput, NoDevice, unknown
 from solkit.gpu import Gpu
-from solkit.judge.score import RoofName, score
+from solkit.judge.score import RoofName
 from solkit.measure.bench import Bench, Settings
 from solkit.measure.device.base import TIMERS
 from solkit.measure.manner import Manner
@@ -32,8 +34,7 @@ from solkit.plan.match import match
 from solkit.plan.only import parse_only
 from solkit.plan.specs import load_specs
 from solkit.plan.sweep import MOST_CASES, case_by_hand, read_sweep
-from solkit.report.plain import line
-from solkit.report.renderers import RENDERERS
+from solkit.report.plain import counted, line
 
 # Before a host's ceilings are measured: enough to tell what can run, never what is scored against.
 UNMEASURED = Roof("measured", 1.0, {})
@@ -54,7 +55,8 @@ class Request:
     baseline: str | None = None
     manner: Manner = field(default_factory=Manner)
     roof: RoofName | None = None
-    fail_under: float | None = None
+    gating: Gating = field(default_factory=Gating)
+    extras: Extras = field(default_factory=Extras)
     max_cases: int = MOST_CASES
 
 
@@ -77,6 +79,7 @@ def measure_new(request: Request) -> None:
     with _bench(choice, request.loads, request.manner) as bench:
         cases, notes = read_cases(request, bench.catalog, choice.kind)
         _check_baseline(request.baseline, bench.catalog)
+        held = read(request.gating, bench.catalog.operators)
         gpu, card_notes = _card(choice)
         roof = spec_roof(gpu) if gpu else UNMEASURED
         first = plan(
@@ -90,6 +93,7 @@ def measure_new(request: Request) -> None:
         try:
             ceilings = current(bench, choice) if first.jobs else None
             run = _header(name, began, choice, gpu, ceilings, bench, len(cases))
+            held.refuse_other(run)
         except BaseException:
             outputs.forget(folder, made_here=request.out is None)
             raise
@@ -103,9 +107,10 @@ def measure_new(request: Request) -> None:
         spent_s = monotonic() - start_s  # the ceilings are most of a short run
         writer = record.Writer(folder / outputs.RUN_FILE, run, spent_s=spent_s)
         error = _measure(bench, planned, writer)
+        error = error or _measure_unsure(bench, folder, held)
     if request.out is None and planned.jobs:  # what measured nothing is nobody's latest run
         outputs.link_latest(folder)
-    _finish(folder, request, error)
+    tell(folder, request.extras, held, error, roof=request.roof, baseline=request.baseline)
 
 
 def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None) -> None:
@@ -116,6 +121,8 @@ def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None
     _check(request)
     run = record.read(folder / outputs.RUN_FILE)
     intent = _intent(folder / outputs.RESUME_FILE)
+    held = read(request.gating, {case.operator for case in intent.cases})
+    held.refuse_other(run)
     missing = record.missing(run, intent.cases)
     say(f"{folder}: {len(missing)} of {len(intent.cases)} cases are missing")
     request = replace(request, baseline=request.baseline or intent.baseline)
@@ -131,7 +138,8 @@ def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None
                 say(f"note: {note}")
             writer = record.Writer(folder / outputs.RUN_FILE, run, append=True)
             error = _measure(bench, planned, writer)
-    _finish(folder, request, error)
+            error = error or _measure_unsure(bench, folder, held)
+    tell(folder, request.extras, held, error, roof=request.roof, baseline=request.baseline)
 
 
 def read_cases(
@@ -156,7 +164,7 @@ def read_cases(
 
 
 def _check(request: Request) -> None:
-    check_floor(request.fail_under)
+    prove_writable(request.extras)
     if request.shapes is not None and (request.dtype or request.kernels):
         raise BadInput(
             "--dtype and --kernel belong to a case by hand",
@@ -273,6 +281,19 @@ def _measure(bench: Bench, planned: Plan, writer: record.Writer) -> BaseExceptio
     return None
 
 
+def _measure_unsure(bench: Bench, folder: Path, held: Held) -> BaseException | None:
+    """Measure once more, into a file of their own, the cases that are not sure against BASE."""
+    run = record.read(folder / outputs.RUN_FILE)
+    cases = unsure(held.compared([run]))
+    if not cases:
+        return None
+    say(f"{counted(len(cases), 'case is', 'cases are')} not sure against BASE: measured once more")
+    again = replace(run, id=f"{run.id}-again", outcomes=(), planned_count=0, ended=None)
+    (folder / outputs.AGAIN_FILE).unlink(missing_ok=True)
+    writer = record.Writer(folder / outputs.AGAIN_FILE, again)
+    return _measure(bench, _planned(run, cases, bench.catalog), writer)
+
+
 def _intent(path: Path) -> Intent:
     try:
         return record.from_json(Intent, path.read_bytes())
@@ -286,28 +307,3 @@ def _intent(path: Path) -> Intent:
             f"{path}: is not what a run left there: {error.message}",
             remedy="measure the missing cases in a new run; `solkit report` reads both together",
         ) from error
-
-
-def _finish(folder: Path, request: Request, error: BaseException | None) -> None:
-    """Judge what is on disk, write the report, print the summary; then raise what there is."""
-    path = folder / outputs.RUN_FILE
-    if not path.exists() and error is not None:
-        raise error
-    run = record.read(path)
-    judged = score(run, baseline=request.baseline)
-    roof = request.roof or ("measured" if run.gpu is None else "spec")
-    report = folder / outputs.REPORT_FILE
-    ending: BaseException | None = error
-    try:
-        outputs.write(report, RENDERERS["html"](run, judged))
-    except NoDevice as unwritten:  # a full disk: what was measured is told all the same
-        ending = ending or unwritten
-    show(summary(run, judged, roof))
-    if ending is None:
-        ending = verdict(judged, roof=roof, fail_under=request.fail_under)
-    if isinstance(ending, KeyboardInterrupt):
-        say(f"the run was cut short; finish it with: solkit run --resume {folder}")
-    if report.exists():
-        show(f"{report}")
-    if ending is not None:
-        raise ending
