@@ -18,6 +18,7 @@ COLUMNS = (1024, 2560, 4096, 8192)
 SHORT_BYTES = 96_000_000  # 24 us at BYTES_PER_S: under 50 us for every bundled kernel
 TRAFFIC = {"copy": 2, "read": 1, "softmax": 2, "add_rmsnorm": 4, "swiglu": 3, "bias_gelu": 2}
 FLAT = ("copy",)  # one axis, `elements`
+SPREAD = ("copy", "softmax", "add_rmsnorm", "copy", "swiglu", "read")
 STREAM_COLUMNS = 1024  # of `read`, which writes 4 bytes a row: 0.2 % of what it reads in bf16
 
 
@@ -60,12 +61,13 @@ def stream(kernel: str, buffer_bytes: int) -> Point:
     return Point(kernel, {"rows": elements // STREAM_COLUMNS, "cols": STREAM_COLUMNS})
 
 
-def spread(count: int, shortest_s: float, longest_s: float) -> list[Point]:
+def spread(
+    count: int, shortest_s: float, longest_s: float, operators: Sequence[str] = SPREAD
+) -> list[Point]:
     """Return `count` different cases whose times lie evenly on a logarithmic axis, roughly.
 
     The operators take turns, so that each is met at every length.
     """
-    operators = ("copy", "softmax", "add_rmsnorm", "copy", "swiglu", "read")
     found: dict[tuple[str, ...], Point] = {}
     number = 0
     while len(found) < count:
