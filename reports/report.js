@@ -170,7 +170,7 @@
 
   const field = (text) => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
   // no spreadsheet may take a name for a formula
-  const cell = (text) => field(/^[=+\-@]/.test(text) ? `'${text}` : text);
+  const cell = (text) => field(/^[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text);
   const csv = () => {
     const columns = heads.flatMap((head, column) => (head.hidden ? [] : [column]));
     const lines = matching.map((row) =>

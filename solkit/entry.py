@@ -117,7 +117,10 @@ def entry(
     )
     problem = _problem(made)
     if problem:
-        raise BadInput(f"run {run.id[:80]!r} can't enter a history: {problem}")
+        raise BadInput(
+            f"run {run.id[:80]!r} can't enter a history: {problem}",
+            remedy="mend the run's file, or leave --history out",
+        )
     return made
 
 
@@ -126,7 +129,10 @@ def entry_line(made: Entry) -> bytes:
     try:
         held = adapter(Entry).dump_python((made,), mode="json", exclude_defaults=True)[0]
     except ValueError as error:  # half a character: no run file holds one
-        raise BadInput(f"run {made.id[:80]!r} can't enter a history: a name is no text") from error
+        raise BadInput(
+            f"run {made.id[:80]!r} can't enter a history: a name is no text",
+            remedy="rename what holds half a character, or leave --history out",
+        ) from error
     return compact({"schema": SCHEMA, **held}) + b"\n"
 
 

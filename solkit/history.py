@@ -50,8 +50,8 @@ def append(
 ) -> tuple[str, ...]:
     """Append a run to the history of its card; return what to say of it.
 
-    A run whose id is in already is not appended again. Raises NoDevice where the file can't be
-    written (what was in it stays as it was), or another writer holds it for 20 s.
+    A run that is in already, by its id and card, is not appended again. Raises NoDevice where the
+    file can't be written (what was in it stays as it was), or another writer holds it for 20 s.
     """
     made = entry(run, judged, commit=commit, branch=branch)
     path = folder / f"{_file_stem(made.gpu_id)}.jsonl"
@@ -119,7 +119,7 @@ def _append(file: FileIO, path: Path, made: Entry, line: bytes) -> tuple[str, ..
             line, end = b"\n" + line, len(text)
         elif tail:
             notes.append(f"{path}: the last line was cut short (a run that was killed): removed")
-        held = [each for each in text[:end].splitlines() if _has_id(each, made.id)]
+        held = [each for each in text[:end].splitlines() if _is_of(each, made)]
         if held:
             same = held[0].strip() == line.strip()
             other = "" if same else ", with other numbers or another commit"
@@ -153,13 +153,15 @@ def _is_entry(text: bytes) -> bool:
     return True
 
 
-def _has_id(text: bytes, name: str) -> bool:
-    if compact(name) not in text:  # parsing every line of a long history takes a second
+def _is_of(text: bytes, made: Entry) -> bool:
+    """Say whether a line is of that run. Runs on the cards of one machine may share the second."""
+    if compact(made.id) not in text:  # parsing every line of a long history takes a second
         return False
     try:
-        return loads(text).get("id") == name
+        held = loads(text)
     except BadInput:
         return False
+    return (held.get("id"), held.get("device_uuid", "")) == (made.id, made.device_uuid)
 
 
 @contextlib.contextmanager
@@ -219,7 +221,7 @@ def _read(path: Path, found: _Found) -> None:
             f"{path}: can't be read: {error.strerror or error}", remedy="check its rights"
         ) from error
     lines = text.split(b"\n")
-    ids = {(each.gpu_id, each.id) for each in found.entries}
+    ids = {_name(each) for each in found.entries}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -231,10 +233,14 @@ def _read(path: Path, found: _Found) -> None:
             else:
                 found.problems.append(f"{path}: line {number}: {error.message}")
             continue
-        if (made.gpu_id, made.id) in ids:
+        if _name(made) in ids:
             found.notes.append(
                 f"{path}: line {number}: run {made.id[:80]} is in it again: left out"
             )
             continue
-        ids.add((made.gpu_id, made.id))
+        ids.add(_name(made))
         found.entries.append(made)
+
+
+def _name(made: Entry) -> tuple[str, str, str]:
+    return made.gpu_id, made.device_uuid, made.id

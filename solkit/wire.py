@@ -152,6 +152,8 @@ def header_from(line: Mapping[str, Any]) -> Run:
         run: Run = adapter(Run).validate_json(b"[" + compact(held) + b"]")[0]
     except ValidationError as error:
         raise BadInput(f"the run header does not fit: {first(error)}") from error
+    except ValueError as error:  # 1e999 is read as infinity, which no JSON holds
+        raise BadInput("the run header does not fit: a number is beyond any range") from error
     problem = header_problem(run)
     if problem:
         raise BadInput(f"the run header can't be: {problem}")

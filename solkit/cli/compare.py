@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Optional
 import typer
 
 from solkit.cli.console import coloured, room, say, show
+from solkit.cli.options import Allow, GateFile, MinEffect, names
 from solkit.errors import GateSaysNo, SolkitError
 from solkit.report.plain import line
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from solkit.judge.changes import Comparison
     from solkit.judge.gate import Floors
 
-NAMES = "card, driver, method, power, seed, settle, spec or all"
 NARROWEST = 40  # columns that the listing needs to be readable
 
 
@@ -37,17 +37,9 @@ def command(  # noqa: PLR0917  # typer passes options by name
         Optional[list[Path]],  # noqa: UP045
         typer.Option("--head", help="More runs of HEAD.", metavar="MORE"),
     ] = None,
-    min_effect: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option("--min-effect", help="The least change that counts; default 0.02, 2 %."),
-    ] = None,
-    allow: Annotated[
-        str, typer.Option("--allow", help=f"Conditions that may differ: {NAMES}; several: a,b")
-    ] = "",
-    gate_file: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--gate", help="A gate.toml: least effects, what may differ, floors."),
-    ] = None,
+    min_effect: MinEffect = None,
+    allow: Allow = "",
+    gate_file: GateFile = None,
     to: Annotated[
         Literal["terminal", "markdown", "json", "junit", "html", "annotations"],
         typer.Option("--format", help="The format to write."),
@@ -72,8 +64,7 @@ def command(  # noqa: PLR0917  # typer passes options by name
     if output is not None:
         prove_writable(output)
     sides = both_sides([base, *(more_base or ())], [head, *(more_head or ())])
-    names = tuple(filter(None, (name.strip() for name in allow.split(","))))
-    asked = gating.Gating(gate=gate_file, min_effect_fraction=min_effect, allow=names)
+    asked = gating.Gating(gate=gate_file, min_effect_fraction=min_effect, allow=names(allow))
     held = gating.read(asked, sides.operators)
     comparison = compare_runs(
         sides.base,

@@ -39,11 +39,15 @@ def complain(message: str, remedy: str = "") -> None:
 
 
 def show(text: str) -> None:
-    """Write data on stdout; NoDevice where it can't be taken (a reader that left is no error)."""
+    """Write data on stdout; NoDevice where it can't be taken.
+
+    A reader that left (`solkit compare A B | head`) has what it wants: the work goes on, and ends
+    with the code that it would have had.
+    """
     try:
         _write(sys.stdout, text)
     except BrokenPipeError:
-        raise
+        abandon(sys.stdout)
     except OSError as error:
         abandon(sys.stdout)
         raise NoDevice(

@@ -8,7 +8,7 @@ from solkit.cli.console import say, show
 from solkit.cli.extras import Extras, Told, write
 from solkit.cli.gating import Held
 from solkit.cli.summary import summary
-from solkit.errors import NoDevice
+from solkit.errors import GateSaysNo, NoDevice
 from solkit.judge.score import RoofName, score
 from solkit.report.changes import verdict
 from solkit.report.renderers import RENDERERS
@@ -43,8 +43,9 @@ def tell(
         judged=judged,
         comparison=comparison,
         below=low,
-        failing=gating.failing(low, comparison),
+        failing=gating.failing(low, comparison, judged),
         gate=str(ending) if ending else "passed" if held.asks else "",
+        refusal=ending.message if isinstance(ending, GateSaysNo) else "",
     )
     report = folder / outputs.REPORT_FILE
     unwritten: NoDevice | None = None
@@ -57,7 +58,8 @@ def tell(
     if comparison is not None:
         show(f"against {comparison.base.id}: {verdict(comparison)}")
     if isinstance(error, KeyboardInterrupt):
-        say(f"the run was cut short; finish it with: solkit run --resume {folder}")
+        same = ", and what it is held to (--against, --gate, --fail-under)" if held.asks else ""
+        say(f"the run was cut short; finish it with: solkit run --resume {folder}{same}")
     for each in (report, folder / outputs.COMPARE_FILE):
         if each.exists():
             show(f"{each}")

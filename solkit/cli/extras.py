@@ -42,7 +42,8 @@ class Told:
     """A finished run with all that was found of it.
 
     below: the cases that miss a floor, failing: those that fail the run, by a floor or against the
-    run before, each with a sentence. gate: what the gate says of the whole.
+    run before, each with a sentence. gate: what the gate says of the whole. refusal: the same where
+    it says no, else empty.
     """
 
     run: Run
@@ -51,6 +52,7 @@ class Told:
     below: Mapping[CaseKey, str]
     failing: Mapping[CaseKey, str]
     gate: str
+    refusal: str = ""
 
 
 def prove_writable(extras: Extras) -> None:
@@ -87,13 +89,17 @@ def _comparison(_extras: Extras, told: Told, folder: Path) -> None:
 
 def _junit(extras: Extras, told: Told, _folder: Path) -> None:
     from solkit.report import changes_junit, junit  # when asked for
-    from solkit.report.junit_xml import document
+    from solkit.report.junit_xml import Entry, Problem, Suite, document
 
     if extras.junit is None:
         return
     found = list(junit.suites(told.run, told.judged, below=told.failing))
     if told.comparison is not None:
         found += changes_junit.absent(told.comparison)
+    if told.refusal:  # a floor that nothing was held against is no case's failure
+        problem = Problem("failure", told.refusal, "gate", told.refusal)
+        whole = Entry("solkit.run", "the gate", 0.0, problem)
+        found.insert(0, Suite("gate", (whole,), {}, told.run.created))
     outputs.write(extras.junit, document("solkit", found))
 
 
@@ -103,10 +109,13 @@ def _summary(extras: Extras, told: Told, _folder: Path) -> None:
 
     if extras.summary is None:
         return
-    text = markdown.render(told.run, told.judged, gate=told.gate, below=told.failing)
+    gate = "" if told.refusal else told.gate
+    parts = [markdown.render(told.run, told.judged, gate=gate, below=told.failing)]
     if told.comparison is not None:
-        text = f"{changes_markdown.render(view(told.comparison))}\n{text}"
-    outputs.add(extras.summary, text)
+        parts.insert(0, changes_markdown.render(view(told.comparison)))
+    if told.refusal:
+        parts.insert(0, f"# The gate says no\n\n{markdown.safe(told.refusal)}\n")
+    outputs.add(extras.summary, "\n".join(parts))
 
 
 def _assets(extras: Extras, told: Told, _folder: Path) -> None:
@@ -145,6 +154,8 @@ def _annotations(extras: Extras, told: Told, _folder: Path) -> None:
     found = list(annotations.annotations(told.run, told.judged, below=told.below))
     if told.comparison is not None:
         found = [*changes_annotations.annotations(view(told.comparison)), *found]
+    if told.refusal and all(each.level != "error" for each in found):
+        found.insert(0, annotations.Annotation("error", "fails the gate", told.refusal))
     text = annotations.commands(sorted(found, key=lambda each: each.level != "error"))
     if text:
         show(text.rstrip("\n"))

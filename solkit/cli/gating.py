@@ -16,7 +16,7 @@ from solkit.judge.compare import MIN_EFFECT_FRACTION, check_effect
 from solkit.judge.conditions import differences
 from solkit.judge.gate import Floors, Gate, shortfalls
 from solkit.judge.gate_file import read_gate
-from solkit.judge.score import Judged, RoofName
+from solkit.judge.score import Judged, RoofName, Scored
 from solkit.model import Case, CaseKey, Run
 from solkit.report.changes import change_row
 from solkit.units import percent
@@ -53,6 +53,19 @@ class Held:
     def asks(self) -> bool:
         """Whether there is anything to be held to."""
         return bool(self.base or self.gate.floors)
+
+    def unheld(self, asked: "Gating") -> str:
+        """Say that nothing is held to what was asked of a comparison, where there is no BASE."""
+        options = {
+            "--min-effect": asked.min_effect_fraction is not None,
+            "--allow": bool(asked.allow),
+            "the gate's min_effect and allow": self.gate.compares,
+        }
+        idle = [name for name, is_given in options.items() if is_given]
+        if self.base or not idle:
+            return ""
+        floors = "its floors are all that is held" if self.gate.floors else "nothing is held"
+        return f"{', '.join(idle)} without --against: {floors}"
 
     def refuse_other(self, run: Run) -> None:
         """Raise BadInput where a run that is about to begin could not be compared with BASE."""
@@ -109,16 +122,31 @@ def below(judged: Sequence[Judged], floors: Floors, roof: RoofName) -> dict[Case
     }
 
 
-def failing(low: Mapping[CaseKey, str], comparison: Comparison | None) -> dict[CaseKey, str]:
-    """Return the cases that a floor or BASE fails, each with the sentence that says so."""
+def failing(
+    low: Mapping[CaseKey, str], comparison: Comparison | None, judged: Sequence[Judged] = ()
+) -> dict[CaseKey, str]:
+    """Return the cases that a floor or BASE fails, each with the sentence that says so.
+
+    judged: the run by itself; what is INVALID there speaks for itself, what became so when it was
+    measured once more would look fine.
+    """
     if comparison is None:
         return dict(low)
-    rows = {
-        change.case.key: change_row(index, change, comparison.min_effect_fraction)
-        for index, change in enumerate(comparison.changes)
-        if change.word in FAILS
+    fine = {
+        item.outcome.case.key
+        for item in judged
+        if isinstance(item, Scored) and item.status == "measured"
     }
-    said = {key: f"{row.word} than the run before: {row.said}" for key, row in rows.items()}
+    rows = {
+        change.case.key: change_row(index, change)
+        for index, change in enumerate(comparison.changes)
+        if change.word in FAILS or (change.word == "INVALID" and change.case.key in fine)
+    }
+    than = {"SLOWER": "than the run before", "INVALID": "when it was measured once more"}
+    said = {
+        key: f"{row.word} {than.get(row.word, 'against the run before')}: {row.said}"
+        for key, row in rows.items()
+    }
     return {key: "; ".join(filter(None, (low.get(key), said.get(key)))) for key in {**low, **said}}
 
 
@@ -136,7 +164,7 @@ def ending(
     if len(said_no) > 1:
         return GateSaysNo(
             "; ".join(error.message for error in said_no),
-            remedy=" and ".join(error.remedy for error in said_no),
+            remedy="; ".join(error.remedy for error in said_no),
         )
     if said_no:
         return said_no[0]

@@ -49,6 +49,7 @@ def command(
     """Render a recorded run as html, markdown, csv, json, junit or parquet; no device is needed."""
     from solkit import record
     from solkit.cli.outputs import write
+    from solkit.cli.sides import segments
     from solkit.judge.score import score
     from solkit.report.renderers import FILE_RENDERERS, RENDERERS
 
@@ -56,7 +57,7 @@ def command(
         raise BadInput("--assets writes html into its folder", remedy="leave --format and -o out")
     if to in FILE_RENDERERS and output is None:
         raise BadInput(f"{to} is no text for a terminal", remedy=f"name a file: -o run.{to}")
-    run = record.read(runs or [_latest()])
+    run = record.read(segments(runs or [_latest()]))
     kernels = {outcome.case.kernel for outcome in run.outcomes}
     if baseline and baseline not in kernels:
         raise unknown("kernel for --baseline", baseline, kernels)

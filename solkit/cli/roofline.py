@@ -79,9 +79,10 @@ def subject_of(names: list[str], path: Path | None) -> Subject:
             say(f"the latest run: {path}")
     if path is not None:
         from solkit import record
+        from solkit.cli.sides import segments
         from solkit.judge.score import score
 
-        run = record.read(path)
+        run = record.read(segments([path]))
         return Subject(cards, run, score(run))
     return Subject(cards, None, ()) if cards else _this_machine()
 

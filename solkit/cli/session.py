@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from solkit.measure.bench import Bench, Settings
 from solkit.measure.device.base import TIMERS
 from solkit.measure.manner import Manner
 from solkit.measure.probe import Choice, choose
-from solkit.model import Case, Ceilings, Run
+from solkit.model import Case, Run
 from solkit.plan.jobs import Plan, plan
 from solkit.plan.match import match
 from solkit.plan.only import parse_only
@@ -79,7 +79,7 @@ def measure_new(request: Request) -> None:
     with _bench(choice, request.loads, request.manner) as bench:
         cases, notes = read_cases(request, bench.catalog, choice.kind)
         _check_baseline(request.baseline, bench.catalog)
-        held = read(request.gating, bench.catalog.operators)
+        held = _held(request, bench.catalog.operators)
         gpu, card_notes = _card(choice)
         roof = spec_roof(gpu) if gpu else UNMEASURED
         first = plan(
@@ -90,10 +90,12 @@ def measure_new(request: Request) -> None:
         began = datetime.now(tz=UTC)
         name = outputs.run_id(gpu.id if gpu else "cpu", began)
         folder = outputs.make_folder(request.out, name)
+        if request.out is None:  # another run that began in the same second has taken the name
+            name = folder.name
         try:
-            ceilings = current(bench, choice) if first.jobs else None
-            run = _header(name, began, choice, gpu, ceilings, bench, len(cases))
+            run = _header(name, began, choice, gpu, bench, len(cases))
             held.refuse_other(run)
+            run = replace(run, ceilings=current(bench, choice) if first.jobs else None)
         except BaseException:
             outputs.forget(folder, made_here=request.out is None)
             raise
@@ -121,13 +123,19 @@ def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None
     _check(request)
     run = record.read(folder / outputs.RUN_FILE)
     intent = _intent(folder / outputs.RESUME_FILE)
-    held = read(request.gating, {case.operator for case in intent.cases})
+    held = _held(request, {case.operator for case in intent.cases})
+    if any(run.id == each.id and run.facts.uuid == each.facts.uuid for each in held.base):
+        raise BadInput(
+            f"--against: {line(run.id)} is the run itself, and nothing could differ",
+            remedy="name the run before it",
+        )
     held.refuse_other(run)
     missing = record.missing(run, intent.cases)
     say(f"{folder}: {len(missing)} of {len(intent.cases)} cases are missing")
     request = replace(request, baseline=request.baseline or intent.baseline)
     error = None
-    if missing or run.ended != "complete":
+    is_whole = not missing and run.ended == "complete"
+    if not is_whole or _again_cut(folder, held):
         choice = _same_device(run, request)
         loads = tuple(Path(path) for path in intent.loads)
         with _bench(choice, loads, _same_manner(run, intent.manner, timeout_s)) as bench:
@@ -136,8 +144,9 @@ def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None
                 say(text)
             for note in bench.notes if planned.jobs else ():  # a held card is refused here
                 say(f"note: {note}")
-            writer = record.Writer(folder / outputs.RUN_FILE, run, append=True)
-            error = _measure(bench, planned, writer)
+            if not is_whole:
+                writer = record.Writer(folder / outputs.RUN_FILE, run, append=True)
+                error = _measure(bench, planned, writer)
             error = error or _measure_unsure(bench, folder, held)
     tell(folder, request.extras, held, error, roof=request.roof, baseline=request.baseline)
 
@@ -161,6 +170,20 @@ def read_cases(
     chosen = parse_only(request.only).select(sweep.cases) if request.only else sweep.cases
     modes = request.manner.modes
     return tuple(replace(case, cache_mode=mode) for case in chosen for mode in modes), sweep.notes
+
+
+def _held(request: Request, operators: Collection[str]) -> Held:
+    """Read what the run is held to, and say what of it can't be."""
+    held = read(request.gating, operators)
+    if unheld := held.unheld(request.gating):
+        say(f"note: {unheld}")
+    return held
+
+
+def _again_cut(folder: Path, held: Held) -> bool:
+    """Say whether a second measurement was begun, is not finished, and is wanted."""
+    path = folder / outputs.AGAIN_FILE
+    return bool(held.base) and path.is_file() and record.read(path).ended != "complete"
 
 
 def _check(request: Request) -> None:
@@ -228,18 +251,17 @@ def _header(
     began: datetime,
     choice: Choice,
     gpu: Gpu | None,
-    ceilings: Ceilings | None,
     bench: Bench,
     count: int,
 ) -> Run:
-    """Return the run as its header holds it."""
+    """Return the run as its header holds it, before the ceilings are known."""
     return Run(
         id=name,
         created=f"{began:%Y-%m-%dT%H:%M:%SZ}",
         device=choice.kind,
         facts=choice.facts,
         gpu=gpu,
-        ceilings=ceilings,
+        ceilings=None,
         versions={
             "solkit": __version__,
             "python": ".".join(map(str, sys.version_info[:3])),
@@ -282,16 +304,23 @@ def _measure(bench: Bench, planned: Plan, writer: record.Writer) -> BaseExceptio
 
 
 def _measure_unsure(bench: Bench, folder: Path, held: Held) -> BaseException | None:
-    """Measure once more, into a file of their own, the cases that are not sure against BASE."""
-    run = record.read(folder / outputs.RUN_FILE)
-    cases = unsure(held.compared([run]))
-    if not cases:
-        return None
-    say(f"{counted(len(cases), 'case is', 'cases are')} not sure against BASE: measured once more")
-    again = replace(run, id=f"{run.id}-again", outcomes=(), planned_count=0, ended=None)
-    (folder / outputs.AGAIN_FILE).unlink(missing_ok=True)
-    writer = record.Writer(folder / outputs.AGAIN_FILE, again)
-    return _measure(bench, _planned(run, cases, bench.catalog), writer)
+    """Measure once more, into a file of their own, the cases that are not sure against BASE.
+
+    Whatever ends it early is returned: the run itself is whole, and its report comes first.
+    """
+    try:
+        run = record.read(folder / outputs.RUN_FILE)
+        cases = unsure(held.compared([run]))
+        if not cases:
+            return None
+        told = counted(len(cases), "case is", "cases are")
+        say(f"{told} not sure against BASE: measured once more")
+        again = replace(run, id=f"{run.id}-again", outcomes=(), planned_count=0, ended=None)
+        (folder / outputs.AGAIN_FILE).unlink(missing_ok=True)
+        writer = record.Writer(folder / outputs.AGAIN_FILE, again)
+        return _measure(bench, _planned(run, cases, bench.catalog), writer)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # raised again after the report
+        return error
 
 
 def _intent(path: Path) -> Intent:

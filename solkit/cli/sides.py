@@ -55,6 +55,21 @@ def files(paths: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
+def segments(paths: Sequence[Path]) -> list[Path]:
+    """Return the files that are read as one run, where paths hold segments of it.
+
+    What a run measured once more against another one counts in comparisons alone: it was chosen
+    for being unsure, and the run's own report doesn't hold it either.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir() and len(_own(path)) > 1:
+            found += [each for each in sorted(path.glob("*.jsonl")) if each.name != AGAIN_FILE]
+        else:
+            found.append(path)
+    return found
+
+
 def _files(folder: Path) -> tuple[Path, ...]:
     if own := _own(folder):
         return own

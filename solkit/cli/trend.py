@@ -99,7 +99,7 @@ def summary(view: "TrendView", width: int = WIDTH) -> str:
 
 
 def refuse(steps: "Sequence[Step]", history: "History", newest: int) -> None:
-    """Raise GateSaysNo for steps up; BadInput where part of the history could not be looked at."""
+    """Raise GateSaysNo for steps up; BadInput where the history can't be read, or holds no run."""
     if steps:
         from solkit.report.trend_rows import at, order, when
 
@@ -115,6 +115,11 @@ def refuse(steps: "Sequence[Step]", history: "History", newest: int) -> None:
             f"{counted(len(history.problems), 'line')} of the history can't be read: "
             f"{line(history.problems[0], 300)}",
             remedy="delete the line or mend it: --fail-on-step passes on a whole history only",
+        )
+    if not history.entries:
+        raise BadInput(
+            "the history holds no run, and --fail-on-step has nothing to look at",
+            remedy="add runs to it: solkit run --history DIR",
         )
 
 

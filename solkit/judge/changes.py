@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from solkit.errors import CasesFailed, GateSaysNo, SolkitError
@@ -55,6 +55,7 @@ class CaseChange:
     base: Judged | None
     head: Judged | None
     cause: Cause
+    effect_fraction: float = MIN_EFFECT_FRACTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class Comparison:
     base, head: the first run of each side, with the outcomes of all its runs merged. base_count,
     head_count: runs on each side. changes: head's order, MISSING last; cases that were measured on
     neither side and didn't fail are left out. overall: the first that any case has of SLOWER,
-    MISSING, INVALID, FASTER, UNSURE, else SAME; NOTHING where no case was measured on both sides.
+    MISSING, INVALID, FASTER, UNSURE, else SAME; NOTHING where no case was measured on both sides,
+    or none in a way that can be compared.
     differences: conditions that differ and were allowed. notes: what a reader must know,
     e.g. of a run that was cut.
     """
@@ -78,6 +80,7 @@ class Comparison:
     differences: tuple[str, ...]
     notes: tuple[str, ...]
     min_effect_fraction: float
+    operators_min_effect_fraction: Mapping[str, float] = field(default_factory=dict)
 
 
 def compare_runs(
@@ -102,6 +105,7 @@ def compare_runs(
     allowed = differences((*base, *head), allow)
     before, after = side("BASE", base), side("HEAD", head)
     noises = _noises(before, after)
+    method_allowed = bool({"method", "all"} & set(allow))
     changes = [
         _case_change(
             before,
@@ -109,7 +113,7 @@ def compare_runs(
             key,
             noise=noises.get(key, 0.0),
             effect=effects.get(key[0], min_effect_fraction),
-            method_allowed=bool({"method", "all"} & set(allow)),
+            method_allowed=method_allowed,
         )
         for key in {**after.judged, **before.judged}  # head's order, then what is missing
     ]
@@ -124,10 +128,11 @@ def compare_runs(
         base_count=len(before.runs),
         head_count=len(after.runs),
         changes=tuple(kept),
-        overall=_overall(kept),
+        overall=_overall(kept, method_allowed=method_allowed),
         differences=allowed,
         notes=tuple(notes),
         min_effect_fraction=min_effect_fraction,
+        operators_min_effect_fraction=dict(effects),
     )
 
 
@@ -137,13 +142,17 @@ def exit_error(comparison: Comparison) -> SolkitError | None:
     GateSaysNo for SLOWER, MISSING and NOTHING, CasesFailed for INVALID. UNSURE passes.
     """
     if comparison.overall == "NOTHING":
+        paired = any(change.change for change in comparison.changes)
+        why = "no two times can be compared" if paired else "no case was measured on both sides"
         return GateSaysNo(
-            "nothing was compared: no case was measured on both sides",
+            f"nothing was compared: {why}",
             remedy="measure the same sweep on both sides; an empty comparison proves nothing",
         )
     counts = Counter(change.word for change in comparison.changes)
     said = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
-    worst = [str(each.case) for each in comparison.changes if each.word == comparison.overall]
+    deciding = [each for each in comparison.changes if each.word == comparison.overall]
+    deciding.sort(key=lambda each: -each.change.ratio_fraction if each.change else 0.0)
+    worst = [str(each.case) for each in deciding]
     more = f" and {len(worst) - _NAMED} more" if len(worst) > _NAMED else ""
     names = ", ".join(_line(name) for name in worst[:_NAMED]) + more
     if comparison.overall in ("SLOWER", "MISSING"):
@@ -218,6 +227,7 @@ def _case_change(
         base=base,
         head=head,
         cause=cause,
+        effect_fraction=effect,
     )
 
 
@@ -274,9 +284,20 @@ def _among(p_value: float) -> str:
     return f"{round(1 / p_value):,}" if p_value else "very many"
 
 
-def _overall(changes: Sequence[CaseChange]) -> Overall:
-    """Return the first of the words that decide, NOTHING where no case has a time on both sides."""
-    if not any(isinstance(each.base, Scored) and isinstance(each.head, Scored) for each in changes):
+def _overall(changes: Sequence[CaseChange], *, method_allowed: bool) -> Overall:
+    """Return the first of the words that decide, NOTHING where no two times could be compared.
+
+    A case that was faster than light in HEAD alone is a finding, not a lack of one.
+    """
+    if not any(
+        isinstance(each.base, Scored)
+        and isinstance(each.head, Scored)
+        and (
+            each.word == "INVALID"
+            or not _doubt(each.base, each.head, method_allowed=method_allowed)
+        )
+        for each in changes
+    ):
         return "NOTHING"
     found = {each.word for each in changes}
     return next((word for word in _OVERALL if word in found), "SAME")
@@ -313,7 +334,7 @@ def _notes(before: Side, after: Side) -> list[str]:
     if before.cards != after.cards:
         notes.append(
             "BASE and HEAD were measured on different cards of this model: such runs differ by "
-            f"{CARD_NOISE_FRACTION:.1%} more"
+            f"{CARD_NOISE_FRACTION * 100:.1f} % more"
         )
     one, other = before.run.versions, after.run.versions
     changed = [name for name in sorted({**one, **other}) if one.get(name) != other.get(name)]

@@ -226,24 +226,24 @@ def _machine(
 
 @dataclass(frozen=True, slots=True)
 class _Cycles:
-    """Both sides in SM cycles: the ratio of the medians, and whether their intervals part."""
+    """Both sides in SM cycles: the ratio of the medians, and whether the clocks differ for sure."""
 
     ratio_fraction: float
     apart: bool
 
     @staticmethod
     def of(base: Measured, head: Measured) -> "_Cycles | None":
-        """Take each sample by its own clock; where those are missing, times by the clock held."""
-        before, after = _cycles(base), _cycles(head)
-        if before and after:
-            one, other = spread(before), spread(after)
-            apart = other.low_s > one.high_s or one.low_s > other.high_s
-            return _Cycles(other.median_s / one.median_s, apart)
-        held = base.clocks.sm_hz, head.clocks.sm_hz
-        if held[0] and held[1]:
-            ratio = seen(head).median_s * held[1] / (seen(base).median_s * held[0])
-            return _Cycles(ratio, apart=True)
-        return None
+        """Take the ratio of the times by that of the clocks held; None without clocks.
+
+        Not the median of each sample's own cycles: where times lie in two groups it can fall into
+        the other group (recorded calls of 11 us at one clock: 5.4 % more time, 0.3 % more cycles).
+        """
+        one, other = _held_hz(base), _held_hz(head)
+        if one is None or other is None:
+            return None
+        times = seen(head).median_s / seen(base).median_s
+        apart = other.low_s > one.high_s or one.low_s > other.high_s
+        return _Cycles(times * other.median_s / one.median_s, apart)
 
     def beyond(self, effect: float, *, slower: bool | None = None) -> bool:
         """Say whether the step in cycles is larger than the effect, in the direction asked for.
@@ -255,9 +255,10 @@ class _Cycles:
         return (up or down) if slower is None else up if slower else down
 
 
-def _cycles(outcome: Measured) -> list[float]:
-    """Return each sample's time times its clock; nothing where fewer than half have a clock."""
-    pairs = zip(outcome.times_s, outcome.sample_hz, strict=False)
-    found = [time_s * sm_hz for time_s, sm_hz in pairs if sm_hz]
-    enough = len(found) >= max(FEWEST, len(outcome.times_s) / 2)
-    return found if enough else []
+def _held_hz(outcome: Measured) -> Spread | None:
+    """Return the SM clock of a case's samples with its interval (in Hz); of few, the one held."""
+    found = [hz for hz in outcome.sample_hz if hz]
+    if len(found) >= max(FEWEST, len(outcome.times_s) / 2):
+        return spread(found)
+    held = outcome.clocks.sm_hz
+    return Spread(held, held, held) if held else None

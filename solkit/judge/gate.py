@@ -41,10 +41,11 @@ class Gate:
     operators_min_effect_fraction: Mapping[str, float] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
 
-    def min_effect_of(self, operator: str, default_fraction: float) -> float:
-        """Return the least effect that matters for an operator."""
-        own = self.operators_min_effect_fraction.get(operator, self.min_effect_fraction)
-        return default_fraction if own is None else own
+    @property
+    def compares(self) -> bool:
+        """Whether it says anything of how runs are compared."""
+        own = bool(self.operators_min_effect_fraction or self.allow)
+        return own or self.min_effect_fraction is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _read(path: Path) -> str:
             remedy="check the path and its rights",
         ) from error
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # editors on Windows write its mark first
     except UnicodeDecodeError as error:
         raise BadInput(
             f"{path}: not UTF-8 text (byte {error.start})", remedy="save the file as UTF-8"

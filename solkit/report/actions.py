@@ -1,7 +1,7 @@
 """What to do next: the few things that would move a run most, each with the case to start at."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit import units
@@ -93,25 +93,49 @@ def _repairs(run: Run, judged: Sequence[Judged]) -> list[Action]:
 
 
 def _gains(good: Sequence[Scored], judged: Sequence[Judged], *, on_cpu: bool) -> list[Action]:
-    """Return the causes of lost time, cases of one operator with one cause together."""
-    places = {id(item): index for index, item in enumerate(judged)}
+    """Return the causes of lost time that hold the most: of one operator, else over all of them.
+
+    A run of very many operators loses little in each, and yet much to one cause. Cases at their
+    roof have no step: only less work helps them.
+    """
     fastest = _fastest(good)
-    whole_s = sum(item.median_s for item in fastest)
     whose = "the run's" if len(fastest) == len(good) else "the fastest kernels'"
-    causes: dict[tuple[str, str], list[Scored]] = {}
-    for item in fastest:
-        brief = advice(item, on_cpu=on_cpu).brief
-        causes.setdefault((item.outcome.case.operator, brief), []).append(item)
-    ranked = sorted(causes.values(), key=lambda items: (-_gain_s(items), places[id(items[0])]))
+    whole_s = sum(item.median_s for item in fastest)
+    briefs = [advice(item, on_cpu=on_cpu).brief for item in fastest]
+    own = [(item.outcome.case.operator, brief) for item, brief in zip(fastest, briefs, strict=True)]
+    places = {id(item): index for index, item in enumerate(judged)}
+    for keys in (own, briefs):
+        causes: dict[object, list[Scored]] = {}
+        for item, key in zip(fastest, keys, strict=True):
+            if not _at_the_roof(item):
+                causes.setdefault(key, []).append(item)
+        ranked = sorted(causes.values(), key=lambda items: (-_gain_s(items), places[id(items[0])]))
+        if made := _worth_it(ranked, places, (whose, whole_s), on_cpu=on_cpu):
+            return made
+    return []
+
+
+def _worth_it(
+    ranked: Sequence[Sequence[Scored]],
+    places: Mapping[int, int],
+    whole: tuple[str, float],
+    *,
+    on_cpu: bool,
+) -> list[Action]:
+    """Write the first causes as actions, as far as they hold enough of the whole: whose, and s."""
+    whose, whole_s = whole
     made = []
     for items in ranked[:ACTIONS_MOST]:
         gain_s = _gain_s(items)
         if gain_s < _LEAST_GAIN_FRACTION * whole_s:
             break
         first = max(items, key=lambda item: (item.median_s - goal_s(item), -places[id(item)]))
+        operators = {item.outcome.case.operator for item in items}
         made.append(
             Action(
-                isolated(first.outcome.case.operator),
+                isolated(first.outcome.case.operator)
+                if len(operators) == 1
+                else f"{len(operators):,} operators",
                 advice(first, on_cpu=on_cpu).text,
                 f"Up to {units.seconds(gain_s)} of {whose} {units.seconds(whole_s)} "
                 f"({units.percent(gain_s / whole_s)}) is to be had in "
@@ -132,14 +156,25 @@ def _fastest(good: Sequence[Scored]) -> list[Scored]:
     return list(best.values())
 
 
+def _at_the_roof(item: Scored) -> bool:
+    reached = item.raw_fraction if item.sol_measured is None else item.sol_measured
+    return reached >= AT_THE_ROOF
+
+
 def _nothing_left(good: Sequence[Scored]) -> Action:
+    best = _fastest(good)
+    part = _gain_s(best) / sum(item.median_s for item in best)
+    gain = (
+        "Less than 1 % of the run is to be had"
+        if part < _LEAST_GAIN_FRACTION
+        else f"Beyond the cases at their roof no cause holds 1 % of the run, and "
+        f"{units.percent(part)} of it is to be had"
+    )
     return Action(
         "",
         "Leave the kernels as they are: at these sizes only less work helps "
         "(fuse steps, store a narrower dtype, launch less often).",
-        f"Less than {_LEAST_GAIN_FRACTION:.0%} of the run is to be had {_goal_text(good)}.".replace(
-            "1%", "1 %"
-        ),
+        f"{gain} {_goal_text(good)}.",
         anchor="costly",
         anchor_text="See the costliest cases",
     )
@@ -212,9 +247,6 @@ def _detail(word: RegimeWord, items: Sequence[Scored]) -> str:
     if near:
         said.append(f"{near:,} near the ridge")
     if word != "latency":
-        reached = sum(
-            (item.raw_fraction if item.sol_measured is None else item.sol_measured) >= AT_THE_ROOF
-            for item in items
-        )
+        reached = sum(map(_at_the_roof, items))
         said.append(f"{reached:,} at the roof" if reached else "none at the roof")
     return ", ".join(said)

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from solkit import units
 from solkit.judge.score import Judged, Scored, valid
-from solkit.report.plain import counted, line
+from solkit.report.plain import counted, line, named
 from solkit.report.ranking import bar
 from solkit.report.trouble import case_of
 from solkit.stats import median
@@ -147,7 +147,7 @@ def budget(judged: Sequence[Judged]) -> BudgetView | None:
             for word, items in by_regime(good).items()
         ),
         operators=tuple(
-            _line(line(part.name), part.anchor, _own(part, good), part.spent, whole)
+            _line(named(part.name), part.anchor, _own(part, good), part.spent, whole)
             for part in shares(judged)
         ),
     )
@@ -176,10 +176,14 @@ def _own(part: Share, good: Sequence[Scored]) -> list[Scored]:
 
 def _sentence(whole: Spent) -> str:
     bound_s = whole.memory_s + whole.compute_s
+    if whole.memory_s and whole.compute_s:
+        kinds = f"{units.seconds(whole.memory_s)} memory, {units.seconds(whole.compute_s)} compute"
+    else:
+        kinds = "all compute" if whole.compute_s else "all memory"
     return (
         f"One call of each measured case takes {units.seconds(whole.time_s)} in all: "
-        f"{units.seconds(bound_s)} is the bound ({units.seconds(whole.memory_s)} memory, "
-        f"{units.seconds(whole.compute_s)} compute), {units.seconds(whole.floor_s)} the floor of "
+        f"{units.seconds(bound_s)} is the bound ({kinds}), {units.seconds(whole.floor_s)} the "
+        "floor of "
         f"{counted(whole.case_count, 'launch', 'launches')}, {units.seconds(whole.loss_s)} "
         f"({units.percent(whole.loss_s / whole.time_s)}) is lost above both."
     )

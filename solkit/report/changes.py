@@ -109,10 +109,7 @@ def view(comparison: Comparison, *, missed: str = "") -> ChangesView:
 
     missed: the sentence that says which floors HEAD misses; it is the first of the notes.
     """
-    rows = [
-        (item, change_row(index, item, comparison.min_effect_fraction))
-        for index, item in enumerate(comparison.changes)
-    ]
+    rows = [(item, change_row(index, item)) for index, item in enumerate(comparison.changes)]
     rows.sort(key=lambda pair: (WORDS.index(pair[0].word), -effect(pair[0])))
     counts = Counter(item.word for item in comparison.changes)
     differences = tuple(f"allowed to differ: {line(each, 300)}" for each in comparison.differences)
@@ -179,12 +176,19 @@ def _nothing(comparison: Comparison) -> str:
     counts = Counter(item.word for item in comparison.changes)
     if len(comparison.changes) == counts["MISSING"] + counts["NEW"]:
         return "BASE and HEAD have no case in common"
+    if any(item.change for item in comparison.changes):
+        return "no two times can be compared"
     return "no case was measured on both sides"
 
 
 def _summary(comparison: Comparison) -> str:
     """Say how many cases were compared, what counts as a change, and how all moved together."""
-    least = units.percent(comparison.min_effect_fraction)
+    own = comparison.operators_min_effect_fraction
+    least = units.percent(comparison.min_effect_fraction) + (
+        f" ({', '.join(f'{line(name)}: {units.percent(own[name])}' for name in sorted(own))})"
+        if own
+        else ""
+    )
     pairs = [item.change for item in comparison.changes if item.change and item.word != "INVALID"]
     said = f"{counted(len(pairs), 'case')} measured on both sides; a change counts from {least} on."
     if len(pairs) > 1:
@@ -249,8 +253,8 @@ def _of_all(names: Sequence[str]) -> str:
     return ", ".join(line(name) for name, _ in Counter(names).most_common(4))
 
 
-def change_row(index: int, item: CaseChange, least_fraction: float) -> ChangeRow:
-    """Write one case of a comparison, its place in it, and the least effect that counts."""
+def change_row(index: int, item: CaseChange) -> ChangeRow:
+    """Write one case of a comparison, and its place in it."""
     case, change = item.case, item.change
     base, head = item.base, item.head
     names = (line(case.operator), line(case.kernel), shape_text(case), line(case.dtype))
@@ -274,7 +278,7 @@ def change_row(index: int, item: CaseChange, least_fraction: float) -> ChangeRow
         sol_head=_score(head, "sol_score"),
         sol_clock_base=_score(base, "sol_clock"),
         sol_clock_head=_score(head, "sol_clock"),
-        explanation=explained(item, least_fraction),
+        explanation=explained(item, item.effect_fraction),
         reason=line(item.reason, REASON_MOST),
     )
 

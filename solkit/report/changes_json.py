@@ -40,6 +40,7 @@ def document(comparison: Comparison, *, exit_code: int, missed: str = "") -> dic
         "exit_code": exit_code,
         "missed_floors": missed or None,
         "min_effect_fraction": comparison.min_effect_fraction,
+        "operators_min_effect_fraction": dict(comparison.operators_min_effect_fraction),
         "counts": {word: counts[word] for word in WORDS},
         "base": _run(comparison.base, comparison.base_count),
         "head": _run(comparison.head, comparison.head_count),

@@ -44,7 +44,7 @@ def _suites(comparison: Comparison, places: Iterable[int]) -> list[Suite]:
     suites: dict[str, list[Entry]] = {}
     for place in places:
         item = comparison.changes[place]
-        suites.setdefault(item.case.operator, []).append(_entry(comparison, place, item))
+        suites.setdefault(item.case.operator, []).append(_entry(place, item))
     known, created = _properties(comparison), comparison.head.created
     made = [Suite(name, tuple(entries), known, created) for name, entries in suites.items()]
     if comparison.overall == "NOTHING":
@@ -54,8 +54,8 @@ def _suites(comparison: Comparison, places: Iterable[int]) -> list[Suite]:
     return made
 
 
-def _entry(comparison: Comparison, index: int, item: CaseChange) -> Entry:
-    row = change_row(index, item, comparison.min_effect_fraction)
+def _entry(index: int, item: CaseChange) -> Entry:
+    row = change_row(index, item)
     kind = KINDS.get(item.word)
     numbers = _numbers(row)
     problem = Problem(kind, _message(row), item.word, numbers) if kind else None

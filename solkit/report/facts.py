@@ -179,7 +179,8 @@ def caveats(run: Run, judged: Sequence[Judged]) -> tuple[str, ...]:
     found += [line(note, 400) for note in run.facts.notes]
     found += timing_doubts(scored)
     found += _doubts(run, scored)
-    notes = Counter(line(note, 400) for item in scored for note in item.outcome.notes)
+    said = (line(note, 400) for item in scored for note in item.outcome.notes)
+    notes = Counter(filter(None, said))
     ranked = sorted(notes.items(), key=lambda item: (-item[1], item[0]))
     found += [f"{note} ({counted(count, 'case')})" for note, count in ranked[:NOTES_MOST]]
     if len(ranked) > NOTES_MOST:

@@ -19,6 +19,8 @@ ROWS_MOST = 60  # of one operator
 _ROWS_IN_ALL = 800  # over a report: about 250 bytes each
 _ROWS_LEAST = 2
 LONG_ROWS, LONG = 24, " tall"  # a table of more rows scrolls in its own box
+# The room beside a chart is 440 px on a page of 1280: 150 are the shape's, 7.5 each letter's.
+_BESIDE_LETTERS, _CELL_LETTERS, _PADDING_LETTERS = 38, 12, 4
 STEPS = 10  # of the scale: classes h0 ... h9 of the style sheet
 
 
@@ -51,8 +53,19 @@ class HeatTable:
     more: str
     long: str = ""
 
+    @property
+    def narrow(self) -> bool:
+        """Whether its columns fit beside a chart."""
+        cells = [(row.cells[place] for row in self.rows) for place in range(len(self.dtypes))]
+        letters = (max(_letters(cell) for cell in column) for column in cells)
+        return sum(max(_CELL_LETTERS, count) for count in letters) <= _BESIDE_LETTERS
+
 
 Found = dict[str, list[tuple[int, Judged]]]  # by dtype, with each outcome's place in the run
+
+
+def _letters(cell: HeatCell) -> int:
+    return len(cell.text) + len(cell.aside) + _PADDING_LETTERS
 
 
 def heat_tables(judged: Sequence[Judged]) -> dict[str, HeatTable]:

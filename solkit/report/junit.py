@@ -112,6 +112,8 @@ def _entry(item: Judged, shortfall: str) -> Entry:
 def _problem(item: Judged, shortfall: str) -> Problem | None:
     match item:
         case Skipped(reason=reason):
+            if shortfall:  # the run before had its time
+                return Problem("failure", shortfall, "gate", f"{shortfall}\n{reason}")
             return Problem("skipped", reason)
         case Failed(stage=stage, message=message, remedy=remedy):
             body = f"{message}\nRemedy: {remedy}" if remedy else message

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from solkit import units
 from solkit.judge.score import Judged, valid
-from solkit.report.plain import DASH, isolated
+from solkit.report.plain import isolated, percent_span
 from solkit.report.ranking import bar
 from solkit.report.trouble import case_of, counts_of, hot_count
 from solkit.stats import quantile
@@ -47,7 +47,7 @@ def _row(operator: str, kernel: str, items: Sequence[Judged]) -> tuple[float, Ke
         cases=f"{len(items):,}",
         median=units.percent(quantile(scores, 0.5)) if scores else NONE,
         bar=bar(quantile(scores, 0.5)) if scores else "",
-        span=f"{scores[0] * 100:.0f}{DASH}{scores[-1] * 100:.0f} %" if scores else NONE,
+        span=percent_span(scores[0], scores[-1]) if scores else NONE,
         trouble=", ".join(f"{count:,} {word}" for word, count in counts if count),
     )
     return (quantile(scores, 0.5) if scores else -1.0), row

@@ -3,14 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from solkit.judge.score import Judged, Scored
+from solkit.judge.score import Judged, Scored, valid
 from solkit.model import CaseKey, Run
+from solkit.report.facts import caveats, conditions_line, notices
 from solkit.report.junit import NOTHING_BELOW
 from solkit.report.kernel_rows import kernel_rows
 from solkit.report.plain import counted, line
-from solkit.report.ranking import Ranked
-from solkit.report.trouble import CaseLink, Trouble, case_link
-from solkit.report.view import view
+from solkit.report.ranking import Ranked, Ranking
+from solkit.report.trouble import (
+    CaseLink,
+    Trouble,
+    case_link,
+    case_of,
+    failures,
+    invalid,
+    skips,
+)
+from solkit.report.view import opening
 
 BYTES_MOST = 60_000  # a comment holds 64 KiB, a job's summary 1 MiB
 TROUBLES_MOST = BELOW_MOST = 10
@@ -35,18 +44,21 @@ def render(
     gate: what a floor or a comparison says of the run, in a sentence. below: the cases that it
     fails, each with the sentence that says why.
     """
-    seen = view(run, judged)
-    lines = [f"## {safe(seen.verdict)}", ""]
+    # The page's table, heat tables and charts aren't needed: 2.4 s of 10,000 cases.
+    verdict, summary, banner = opening(run, judged)
+    places = {id(item): index for index, item in enumerate(judged)}
+    ranked = Ranking(valid(judged), places, on_cpu=run.device == "cpu")
+    lines = [f"## {safe(verdict)}", ""]
     lines += [f"**Gate:** {safe(line(gate, _GATE_MOST))}", ""] if gate else []
-    lines += [safe(seen.summary), "", safe(seen.conditions), ""]
-    if seen.banner:
-        lines += [f"> **CPU run.** {safe(seen.banner)}", ""]
-    lines += _troubles("Not results", (*seen.invalid, *seen.failures))
+    lines += [safe(summary), "", safe(conditions_line(run, judged)), ""]
+    if banner:
+        lines += [f"> **CPU run.** {safe(banner)}", ""]
+    lines += _troubles("Not results", (*invalid(judged), *failures(judged)))
     lines += _below(judged, below)
-    lines += _limits((*seen.notices, *seen.caveats))
+    lines += _limits((*notices(run), *caveats(run, judged)))
     lines += _kernels(judged)
-    lines += _ranking("Costliest cases, by time above the bound", seen.costly)
-    lines += _troubles("Skipped", seen.skips)
+    lines += _ranking("Costliest cases, by time above the bound", ranked.costly())
+    lines += _troubles("Skipped", skips(judged))
     return _cut(lines)
 
 
@@ -60,13 +72,13 @@ def _limits(texts: Sequence[str]) -> list[str]:
 def _below(judged: Sequence[Judged], below: Mapping[CaseKey, str]) -> list[str]:
     """List the cases that a gate fails, the farthest from light first."""
     low = [
-        (index, item, below[item.outcome.case.key])
+        (index, item, below[case_of(item).key])
         for index, item in enumerate(judged)
-        if isinstance(item, Scored) and item.outcome.case.key in below
+        if case_of(item).key in below
     ]
     if not low:
         return []
-    low.sort(key=lambda each: each[1].raw_fraction)
+    low.sort(key=lambda each: each[1].raw_fraction if isinstance(each[1], Scored) else 0.0)
     lines = [
         f"- {_case(case_link(item, index))}: {safe(line(said, _MESSAGE_MOST))}"
         for index, item, said in low[:BELOW_MOST]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from solkit import units
 from solkit.judge.score import Judged, valid
-from solkit.report.plain import DASH, counted, line
+from solkit.report.plain import counted, line, named, percent_span
 from solkit.report.ranking import bar
 from solkit.report.table import ratio
 from solkit.report.trouble import case_of, counts_of, hot_count
@@ -47,7 +47,7 @@ def operators(judged: Sequence[Judged]) -> tuple[OperatorView, ...]:
         case = case_of(item)
         groups.setdefault(case.operator, []).append(item)
     return tuple(
-        OperatorView(name, line(name), f"op{number}", _sentence(items), _kernels(items))
+        OperatorView(name, named(name), f"op{number}", _sentence(items), _kernels(items))
         for number, (name, items) in enumerate(groups.items())
     )
 
@@ -101,12 +101,12 @@ def _kernel(kernel: str, dtype: str, items: Sequence[Judged]) -> KernelLine:
     if flop_per_s:
         rates.append(units.flop_rate(flop_per_s))
     return KernelLine(
-        kernel=line(kernel),
+        kernel=named(kernel),
         dtype=line(dtype),
         cases=f"{len(good):,}",
         median=units.percent(quantile(scores, 0.5)),
         bar=bar(quantile(scores, 0.5)),
-        span=f"{scores[0] * 100:.0f}{DASH}{scores[-1] * 100:.0f} %",
+        span=percent_span(scores[0], scores[-1]),
         rate=", ".join(rates),
         trouble=bad or "none",
     )

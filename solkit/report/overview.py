@@ -1,5 +1,6 @@
 """The whole run at a glance: every case's SOL as a mark, one line for each operator and dtype."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 LINES_MOST = 40  # more would be a page of their own; the lowest medians stay
 _LANE_MOST = 40  # cases of one kernel that are drawn one by one
+_MARKS_MOST = 400  # cases that are drawn one by one, and lanes: 200 bytes each with their links
 _LINE_PX, _LANE_PX, _LANES_PX = 30.0, 9.0, 20.0
 
 
@@ -91,13 +93,14 @@ def _draw(lines: Sequence[Line], series: Sequence[Series], run: Run, alt: str) -
     lowest = sorted(
         range(len(lines)), key=lambda index: (lines[index].median_fraction or 0.0, index)
     )[:LINES_MOST]
+    lowest = _with_room(lines, lowest)
     shown = [line for index, line in enumerate(lines) if index in set(lowest)]
     points = [
         point for place, line in enumerate(shown) for point in _points(line, len(shown) - 1 - place)
     ]
     top = max(105.0, max((point.at[0] for point in points), default=0.0) * 1.04)
     title = "SOL of every case" + (
-        f" (the {LINES_MOST} lowest of {len(lines)} lines)" if len(lines) > len(shown) else ""
+        f" (the {len(shown)} lowest of {len(lines)} lines)" if len(lines) > len(shown) else ""
     )
     look_of = looks(series)
     asides = [_aside(line) for line in shown]
@@ -191,13 +194,29 @@ def _lanes(points: Sequence[Point]) -> tuple[list[Point], list[Cluster]]:
     for point in points:
         if point.kind != "invalid":
             lanes.setdefault((point.at[1], point.series), []).append(point)
-    crowded = {lane for lane, members in lanes.items() if len(members) > _LANE_MOST}
+    most = _most_singles([len(members) for members in lanes.values()])
+    crowded = {lane for lane, members in lanes.items() if len(members) > most}
     few = [
         point
         for point in points
         if point.kind == "invalid" or (point.at[1], point.series) not in crowded
     ]
     return few, [Cluster(tuple(lanes[lane])) for lane in lanes if lane in crowded]
+
+
+def _with_room(lines: Sequence[Line], lowest: Sequence[int]) -> list[int]:
+    """Keep the lowest lines as long as each of their kernels has room for a lane; at least one."""
+    counts = [len({it.outcome.case.kernel for it in lines[at].scored.values()}) for at in lowest]
+    kept = sum(total <= _MARKS_MOST for total in itertools.accumulate(counts))
+    return list(lowest[: max(1, kept)])
+
+
+def _most_singles(sizes: Sequence[int]) -> int:
+    """Return how many cases a lane may have to be drawn one by one: alike lanes are drawn alike."""
+    most = _LANE_MOST
+    while most > 1 and sum(size for size in sizes if size <= most) > _MARKS_MOST:
+        most -= 1
+    return most
 
 
 def _line_sample() -> "Artist":

@@ -95,9 +95,11 @@ def series_of(case: Case, *, whose: bool) -> Series:
 
 
 def intensity_decades(points: Sequence[Point]) -> float:
-    """Return the widest spread of intensity within one series, in decades, over valid cases."""
+    """Return the widest spread of intensity within one series, in decades.
+
+    Over valid cases; where there are none, over all.
+    """
     spreads: dict[Series, list[float]] = {}
-    for point in points:
-        if point.kind != "invalid":
-            spreads.setdefault(point.series, []).append(point.at[0])
+    for point in [each for each in points if each.kind != "invalid"] or points:
+        spreads.setdefault(point.series, []).append(point.at[0])
     return max((math.log10(max(values) / min(values)) for values in spreads.values()), default=0.0)

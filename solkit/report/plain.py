@@ -61,6 +61,20 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def named(text: str) -> str:
+    """Return a cleaned name that can be a heading or a link: never empty."""
+    return line(text) or "(no name)"
+
+
+def percent_span(low_fraction: float, high_fraction: float) -> str:
+    """Write two scores in whole per cent; below 1 % in tenths, so that 0.5 % is not nothing."""
+    low, high = (
+        f"{100 * each:.{0 if each >= 0.01 else 1}f}"  # noqa: PLR2004  # 1 %
+        for each in (low_fraction, high_fraction)
+    )
+    return f"{low}{DASH}{high} %"
+
+
 def _seen(text: str, *, keep: str) -> str:
     return "".join(_visible(char, keep) for char in text)
 

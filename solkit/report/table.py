@@ -137,7 +137,7 @@ def _time(scored: Scored) -> Cell:
 
 def _clock(scored: Scored) -> Cell:
     text, aside = clock_text(scored.outcome)
-    return Cell(text or NONE, aside, spark=clock_spark(scored.outcome))
+    return Cell(text or NONE, aside)
 
 
 def _energy(scored: Scored) -> Cell:
@@ -230,6 +230,7 @@ COLUMNS = (
     Column("Remarks", "what its samples say beside the median", "text", _remarks, optional=True),
 )
 SOL_PLACE = next(place for place, column in enumerate(COLUMNS) if column.name == "SOL")
+CLOCK_PLACE = next(place for place, column in enumerate(COLUMNS) if column.cell is _clock)
 _STATES = ("", "bad", "off")  # the states of rows, in the order of the table
 _NAMES = 4  # operator, kernel, dtype, shape: what a case has without a measurement
 
@@ -240,11 +241,8 @@ def table(judged: Sequence[Judged]) -> tuple[tuple[Column, ...], tuple[Row, ...]
     Results come first, then what is invalid or failed, then what was skipped; each in the run's
     order, which the anchors keep.
     """
-    rows = [_row(index, item) for index, item in enumerate(judged)]
-    if len(rows) > SPARKS_MOST:
-        rows = [
-            row._replace(cells=tuple(cell._replace(spark="") for cell in row.cells)) for row in rows
-        ]
+    sparks = len(judged) <= SPARKS_MOST
+    rows = [_row(index, item, sparks=sparks) for index, item in enumerate(judged)]
     rows.sort(key=lambda row: _STATES.index(row.state))
     kept = [
         place
@@ -257,13 +255,13 @@ def table(judged: Sequence[Judged]) -> tuple[tuple[Column, ...], tuple[Row, ...]
     return columns, tuple(row._replace(cells=tuple(row.cells[i] for i in kept)) for row in rows)
 
 
-def _row(index: int, item: Judged) -> Row:
+def _row(index: int, item: Judged, *, sparks: bool) -> Row:
     if isinstance(item, Scored):
-        return Row(
-            f"r{index}",
-            "bad" if item.status == "invalid" else "",
-            tuple(column.cell(item) for column in COLUMNS),
-        )
+        cells = [column.cell(item) for column in COLUMNS]
+        if sparks:
+            spark = clock_spark(item.outcome)
+            cells[CLOCK_PLACE] = cells[CLOCK_PLACE]._replace(spark=spark)
+        return Row(f"r{index}", "bad" if item.status == "invalid" else "", tuple(cells))
     case = item.case
     names = (line(case.operator), line(case.kernel), line(case.dtype), shape_text(case))
     cells = [*(Cell(name) for name in names), *(Cell("") for _ in COLUMNS[_NAMES:])]

@@ -105,10 +105,8 @@ def _verdict(entries: Sequence[Entry], found: Sequence[Trend], steps: Sequence[S
             f"{at(newest.entry)} on {when(newest.entry)}: {signed(1 + newest.size_fraction)}"
         )
     if not _judged(found):
-        return (
-            f"Too few runs for a trend: no case was measured in {2 * FEWEST} of "
-            f"{counted(len(entries), 'run')}"
-        )
+        held = counted(len(entries), "run is here", "runs are here")
+        return f"Too few runs for a trend: a case needs {2 * FEWEST} with a time, and {held}"
     down = sum(1 for trend in found if any(not step.is_up for step in trend.steps))
     faster = f"; {counted(down, 'case')} stepped down, to less time" if down else ""
     return f"No case of {len(timed):,} has stepped up{faster}"

@@ -15,10 +15,10 @@ from solkit.report.actions import Action, Why, actions, why_sentence, whys
 from solkit.report.budget import BudgetView, budget
 from solkit.report.course import CourseView, course
 from solkit.report.fact import FactGroup
-from solkit.report.facts import caveats, conditions_line, facts, notices
+from solkit.report.facts import caveats, conditions_line, cut_short, facts, notices
 from solkit.report.heat import HeatTable, heat_tables
 from solkit.report.operators import OperatorView, operators
-from solkit.report.plain import DASH, counted, isolated, line
+from solkit.report.plain import DASH, counted, isolated, line, percent_span
 from solkit.report.provenance import Ceiling, Peak, ceilings, ceilings_when, peaks
 from solkit.report.ranking import Ranked, Ranking, long_enough
 from solkit.report.rivals import RivalsView, rivals
@@ -26,6 +26,7 @@ from solkit.report.table import Column, Row, table
 from solkit.report.trouble import CaseLink, Trouble, case_link, counts_of, hot_count
 from solkit.stats import quantile
 
+_DEVICE_MOST = 60  # letters of a card's name in the headline
 BIN_COUNT = 20  # bars of 5 % each, and one more for scores above 100 %
 
 
@@ -107,17 +108,17 @@ def view(run: Run, judged: Sequence[Judged]) -> View:
     places = {id(item): index for index, item in enumerate(judged)}
     good = valid(judged)
     scores = sorted(item.raw_fraction for item in good)
-    device = isolated(run.facts.name)
     ranked = Ranking(good, places, on_cpu=run.device == "cpu")
     columns, rows = table(judged)
     sections = operators(judged)
     heats, rival = heat_tables(judged), rivals(judged)
+    verdict, summary, banner = opening(run, judged)
     return View(
         title=f"{line(run.facts.name)}: {_headline(scores)}",
         conditions=conditions_line(run, judged),
-        verdict=_verdict(run, scores, device, hot=bool(hot_count(judged))),
-        summary=_summary(judged, good),
-        banner=_banner(run),
+        verdict=verdict,
+        summary=summary,
+        banner=banner,
         roof=good[0].roof if good else ("spec" if run.gpu else "measured"),
         tiles=_tiles(good, scores, places),
         why=why_sentence(good),
@@ -155,17 +156,18 @@ def opening(run: Run, judged: Sequence[Judged]) -> tuple[str, str, str]:
     """Return the verdict, the summary and the banner alone, where the rest isn't needed."""
     good = valid(judged)
     scores = sorted(item.raw_fraction for item in good)
-    verdict = _verdict(run, scores, isolated(run.facts.name), hot=bool(hot_count(judged)))
-    return verdict, _summary(judged, good), _banner(run)
+    return _verdict(run, scores, judged), _summary(run, judged, good), _banner(run)
 
 
 def _headline(scores: Sequence[float]) -> str:
     return f"median SOL {units.percent(quantile(scores, 0.5))}" if scores else "nothing measured"
 
 
-def _verdict(run: Run, scores: Sequence[float], device: str, *, hot: bool) -> str:
-    if not scores and hot:
+def _verdict(run: Run, scores: Sequence[float], judged: Sequence[Judged]) -> str:
+    if not scores and hot_count(judged):
         return "Every case that was measured is hot, so there is no score."
+    if not scores and any(isinstance(item, Scored) for item in judged):
+        return "Every time is faster than light, so there is no score."
     if not scores:
         return "No case was measured, so there is no score."
     middle = units.percent(quantile(scores, 0.5))
@@ -174,16 +176,19 @@ def _verdict(run: Run, scores: Sequence[float], device: str, *, hot: bool) -> st
         return f"{subject} at {middle} of what this CPU was measured to reach."
     if run.gpu is None:
         return f"{subject} at {middle} of what this card was measured to reach."
+    device = isolated(line(run.facts.name, _DEVICE_MOST))
     return f"{subject} at {middle} of the speed of light of the {device}."
 
 
-def _summary(judged: Sequence[Judged], good: Sequence[Scored]) -> str:
-    parts = [f"{len(good):,} of {counted(len(judged), 'case')} measured"]
+def _summary(run: Run, judged: Sequence[Judged], good: Sequence[Scored]) -> str:
+    missing = max(0, (run.planned_count or 0) - len(judged)) if cut_short(run) else 0
+    parts = [f"{len(good):,} of {counted(len(judged) + missing, 'case')} measured"]
     counts = counts_of(judged)
     if hot := hot_count(judged):
         parts.append(f"{hot:,} more hot (in no median)")
     parts += [f"{count:,} {word}" for word, count in counts if count]
-    if not any(count for _, count in counts):
+    parts += [f"{missing:,} never reached"] if missing else []
+    if judged and not missing and not any(count for _, count in counts):
         parts.append("none invalid, failed or skipped")
     latency = sum(1 for item in good if item.regime.word == "latency")
     if latency:
@@ -204,13 +209,13 @@ def _tiles(
     good: Sequence[Scored], scores: Sequence[float], places: dict[int, int]
 ) -> tuple[Tile, ...]:
     if not good:
-        return (Tile("Median SOL", "—", "nothing was measured"),)
+        return (Tile("Median SOL", "—", "no case has a score"),)
     lowest = min(long_enough(good), key=lambda item: item.raw_fraction)
     highest = max(good, key=lambda item: item.raw_fraction)
     name = "SOL" if lowest.roof == "spec" else f"SOL@{lowest.roof}"
     total_s = sum(item.median_s for item in good)
     bound_s = sum(item.bound.sol_s for item in good)
-    quartiles = f"{quantile(scores, 0.25) * 100:.0f}{DASH}{quantile(scores, 0.75) * 100:.0f} %"
+    quartiles = percent_span(quantile(scores, 0.25), quantile(scores, 0.75))
     return (
         Tile(f"Median {name}", units.percent(quantile(scores, 0.5)), f"middle half {quartiles}"),
         Tile(

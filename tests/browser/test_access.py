@@ -43,6 +43,23 @@ def test_axe_finds_nothing(browser: Any, short: str, axe: str, scheme: str, widt
     context.close()
 
 
+@pytest.mark.parametrize("made", [outcomes()[:1], outcomes()[-5:], outcomes()[:20]])
+def test_a_chart_that_scrolls_can_be_reached_by_keyboard(
+    browser: Any, tmp_path: Path, made: list[Any]
+) -> None:
+    """On a phone a chart is wider than its box: a mark with a link takes the focus, or the box."""
+    run = synthetic_run(made)
+    path = tmp_path / "report.html"
+    path.write_text(RENDERERS["html"](run, score(run)), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(path.as_uri())
+    assert [] == page.locator(".paper").evaluate_all(
+        """each => each.filter(box => box.scrollWidth > box.clientWidth
+          && box.tabIndex < 0 && !box.querySelector('a')).map(box => box.textContent.trim())"""
+    )
+    page.close()
+
+
 def test_axe_would_find_a_faint_text(browser: Any, short: str, axe: str) -> None:
     """The test above can fail: grey on white is serious."""
     context = browser.new_context(bypass_csp=True)

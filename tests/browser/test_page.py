@@ -264,3 +264,18 @@ def test_motion_is_for_those_who_want_it(browser: Any, report: str) -> None:
         said = page.evaluate("getComputedStyle(document.documentElement).scrollBehavior")
         assert behaviour == said
         context.close()
+
+
+def test_the_heat_table_uses_the_room_beside_the_charts(page: Any) -> None:
+    """On a desk it stands right of them and starts with them; on a phone it follows them."""
+    boxes = """section => ['.charts', '.heat'].map(each => {
+      const box = section.querySelector(each).getBoundingClientRect();
+      return [box.left, box.top, box.right, box.bottom];
+    })"""
+    section = page.locator("section.operator", has=page.locator(".split")).first
+    charts, heat = section.evaluate(boxes)
+    assert charts[2] < heat[0]
+    assert charts[1] == heat[1]
+    page.set_viewport_size({"width": 390, "height": 900})
+    charts, heat = section.evaluate(boxes)
+    assert charts[3] < heat[1]

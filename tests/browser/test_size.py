@@ -42,6 +42,23 @@ def run_of(count: int) -> Run:
     return synthetic_run(many)
 
 
+def test_a_page_of_very_many_operators_keeps_its_budget() -> None:
+    """Three hundred operators with two kernels each share the room: at most 5 MB."""
+    made = [
+        replace(
+            item,
+            case=replace(
+                item.case,
+                operator=f"operator_{number % 300:03d}",
+                kernel=("solkit", "torch")[number // 300 % 2],
+            ),
+        )
+        for number, item in enumerate(run_of(10_000).outcomes)
+    ]
+    run = synthetic_run(made)
+    assert len(RENDERERS["html"](run, score(run)).encode()) <= 5_000_000
+
+
 def html_of(count: int) -> str:
     run = run_of(count)
     return RENDERERS["html"](run, score(run))

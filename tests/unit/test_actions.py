@@ -116,3 +116,22 @@ def test_the_reasons_count_cases_and_say_where_the_loss_is() -> None:
     )
     assert ("Launch latency", "1") == (latency.name, latency.cases)
     assert "of it in cases ruled by memory." in why_sentence(valid(judged))
+
+
+def test_a_loss_that_is_spread_over_many_operators_is_told_by_its_cause() -> None:
+    """Two hundred operators lose half a per cent each: together they are the next step."""
+    run, judged = a_run(*(at(f"op{number}", 2**16, 0.5) for number in range(200)))
+    (step,) = actions(run, judged)
+    assert "200 operators" == step.subject
+    assert step.what.startswith("Memory is the limit")
+    assert "in 200 cases before" in step.gain
+
+
+def test_a_case_at_its_roof_is_nobodys_next_step() -> None:
+    """Only less work would help it: its last per cent are told, and not as a thing to be had."""
+    run, judged = a_run(at("norm", 2**20, 0.85))
+    (step,) = actions(run, judged)
+    assert step.what.startswith("Leave the kernels as they are")
+    assert step.gain.startswith("Beyond the cases at their roof no cause holds 1 % of the run, and")
+    run, judged = a_run(at("norm", 2**20, 0.85), at("gelu", 2**18, 0.5))
+    assert ["gelu"] == [step.subject for step in actions(run, judged)]

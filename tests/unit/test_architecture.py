@@ -18,7 +18,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_data" not in path.p
 WINGS = ("declare", "plan", "measure", "judge", "report", "cli")
 # Wings that must not know of a later or a forbidden one, although it stands before them.
 NEVER = {"judge": {"measure"}, "report": {"measure"}}
-# Top-level modules that are doors and programs, not vocabulary: nothing imports them.
+# Top-level modules that are doors and programs, not vocabulary: nothing imports them, but a Run
+# that shows itself in a notebook.
 DOORS = {
     "solkit.__init__": {"declare", "report"},  # the public names, loaded when asked for
     "solkit.__main__": {"cli"},
@@ -113,6 +114,14 @@ def test_a_wing_imports_only_the_vocabulary_and_earlier_wings(path: Path) -> Non
     else:
         allowed = set(WINGS[: WINGS.index(own) + 1]) - NEVER.get(own, set())
     assert set() == met - allowed
+
+
+def test_only_a_run_in_a_notebook_goes_through_the_public_door() -> None:
+    """Every other module imports a name from its home."""
+    public = {f"solkit.{name}" for name in solkit.__all__}
+    assert {"solkit.model"} == {
+        name_of(path) for path in MODULES for module, _ in imports(path) if module in public
+    }
 
 
 def test_nothing_imports_a_door() -> None:

@@ -161,6 +161,34 @@ def test_the_word_of_a_whole_comparison(expected: str, head: list[Outcome]) -> N
     assert expected == compare_runs([run_of(*base)], [run_of(*head, name="b")]).overall
 
 
+@pytest.mark.parametrize(
+    ("expected", "base", "head"),
+    [
+        ("NOTHING", BASE, timed(around(2e-3), cache="unknown")),
+        ("NOTHING", BASE, timed(around(2e-3), method="event_blocked")),
+        ("NOTHING", LIGHT, timed(around(2e-3))),
+        ("INVALID", BASE, LIGHT),
+    ],
+)
+def test_times_that_say_nothing_of_each_other_are_no_comparison(
+    expected: str, base: Measured, head: Measured
+) -> None:
+    """UNSURE passes, but not where no pair of times can be compared, whatever they are.
+
+    One pair that can be is a comparison, and INVALID is a finding.
+    """
+    found = compare_runs([run_of(base)], [run_of(head, name="b")])
+    error = exit_error(found)
+    assert (expected, {"NOTHING": 1, "INVALID": 3}[expected]) == (
+        found.overall,
+        error and error.exit_code,
+    )
+    if error and expected == "NOTHING":
+        assert "nothing was compared: no two times can be compared" == error.message
+    beside = compare_runs([run_of(base, OTHER)], [run_of(head, OTHER, name="b")])
+    assert {"NOTHING": "UNSURE", "INVALID": "INVALID"}[expected] == beside.overall
+
+
 def made(word: str, row: int) -> tuple[list[Outcome], list[Outcome]]:
     """Return what BASE and HEAD hold for a case of that word."""
     base, slow, fast = (timed(around(time_s), rows=row) for time_s in (1e-3, 1.1e-3, 0.9e-3))

@@ -457,3 +457,44 @@ def test_a_column_of_points_is_one_mark_a_series() -> None:
     found, _ = drawn(runs.a_run(outcomes, gpu=gpu))
     assert "one mark a series" in found["softmax"].rule
     assert 1 == found["softmax"].roofline_svg.count('<a href="#r')
+
+
+@pytest.mark.parametrize(
+    ("operators", "kernels", "cases"), [(300, 1, 20), (60, 8, 20), (2, 300, 1)]
+)
+def test_the_overview_of_very_many_lanes_stays_small(
+    operators: int, kernels: int, cases: int
+) -> None:
+    """Each case alone would be thousands of marks, and each link among them a Tab stop."""
+    gpu = runs.card()
+    outcomes = tuple(
+        runs.measured(
+            Case(f"op{operator}", f"kernel {kernel}", {"rows": 2**12 + size, "cols": 4096}, "bf16"),
+            0.3 + 0.002 * (kernel + operator),
+            gpu=gpu,
+        )
+        for operator in range(operators)
+        for kernel in range(kernels)
+        for size in range(cases)
+    )
+    run = runs.a_run(outcomes, gpu=gpu)
+    strip, _ = charts.overview(score(run), run)
+    assert len(strip) < 250_000
+    assert strip.count("<a ") <= 400
+
+
+def test_the_rule_of_a_chart_of_invalid_cases_tells_their_own_spread() -> None:
+    """Without a valid case the spread isn't nought: the marks that are there have one."""
+    gpu = runs.card()
+    made = [
+        runs.measured(Case("matmul_add", "x", {"M": 2**m, "N": n, "K": 512}, "bf16"), 1.0, gpu=gpu)
+        for m in range(4, 14)
+        for n in (512, 4096)
+    ]
+    fast = tuple(
+        replace(each, times_s=(each.bound.sol_s / 9,) * 3, median_s=each.bound.sol_s / 9)
+        for each in made
+    )
+    found, _ = drawn(runs.a_run(fast, gpu=gpu))
+    assert "INVALID" in found["matmul_add"].roofline_alt
+    assert "decades only" not in found["matmul_add"].rule

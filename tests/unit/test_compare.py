@@ -90,6 +90,18 @@ def test_a_tenth_slower_with_tight_samples_is_slower(
     assert ("SLOWER", "FASTER") == (word(one, other), word(other, one))
 
 
+def test_groups_of_samples_at_one_clock_make_as_many_cycles_as_time() -> None:
+    """Two groups 5 % apart and a clock that wanders a little: cycles follow the medians of time."""
+    low, high = 1.0e-5, 1.05e-5
+    hz = [1.97e9, 1.98e9] * 10
+    one = compare_of([low] * 11 + [high] * 9, [low] * 9 + [high] * 11, hz)
+    assert pytest.approx(one.ratio_fraction, rel=1e-9) == one.cycles_fraction
+
+
+def compare_of(base: list[float], head: list[float], hz: list[float]) -> Change:
+    return compare(timed(base, clocks_hz=hz), timed(head, clocks_hz=hz))
+
+
 def test_clocks_that_are_read_roughly_hide_no_change() -> None:
     """5 % more time, and samples' clocks that scatter by 4 %: intervals of the cycles meet."""
     rough = [STEADY_HZ * (1 + 0.04 * (-1) ** place) for place in range(20)]

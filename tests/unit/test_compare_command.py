@@ -12,7 +12,7 @@ import pytest
 from compared import pair, scaled
 from synthetic import outcomes, synthetic_run
 
-from solkit.cli.sides import files
+from solkit.cli.sides import files, segments
 from solkit.errors import BadInput
 from solkit.model import Measured, Outcome, Run
 from solkit.record import Writer
@@ -260,6 +260,18 @@ def test_a_folder_is_one_run_or_several(at: Path) -> None:
     assert at / "base" / "run.jsonl" in found
     with pytest.raises(BadInput, match="holds no run"):
         files([at / "folder"])
+
+
+def test_a_report_holds_the_run_and_no_second_measurement(tmp_path: Path) -> None:
+    """It counts in comparisons alone: `solkit report DIR` is the report that the run wrote."""
+    run = written(tmp_path / "run.jsonl", SOME)
+    more = written(tmp_path / "segment.jsonl", SOME[:1])
+    again = written(tmp_path / "run_again.jsonl", [scaled(SOME[0], 2.0)])
+    assert (run, again) == files([tmp_path])
+    assert [run, more] == segments([tmp_path])
+    assert [again] == segments([again]), "named, it is read"
+    run.unlink()
+    assert [tmp_path] == segments([tmp_path]), "without its run it is a run as any other"
 
 
 def test_a_link_to_a_run_is_that_run(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from solkit.cli.ending import tell
 from solkit.cli.extras import Extras
 from solkit.cli.extras import prove_writable as prove_extras
 from solkit.cli.gating import Gating, Held, read, unsure
-from solkit.errors import BadInput, GateSaysNo, NoDevice
-from solkit.model import Run
+from solkit.errors import BadInput, CasesFailed, GateSaysNo, NoDevice
+from solkit.judge.gate import Floors, Gate
+from solkit.model import Failed, Run, Skipped
 
 # One case of each word, and a few that are the same: a report of 66 cases takes seconds to draw.
 KEPT = {
@@ -103,16 +104,37 @@ def test_junit_holds_floors_slower_and_missing_cases(folder: Path, base: Path) -
     assert any(str(name).startswith("add_rmsnorm.solkit") for name, _ in failed)
 
 
+def test_junit_fails_a_case_that_was_wrong_when_measured_once_more(
+    folder: Path, tmp_path: Path
+) -> None:
+    """The run by itself has a good time of it; exit 3 and a green table would be a riddle."""
+    both = (compared.SLOWER, compared.FASTER)
+    kept = tuple(item for item in HEAD.outcomes if compared.place(item.case) in both)
+    before = write_run(tmp_path / "two", replace(HEAD, outcomes=kept, planned_count=2)).parent
+    good = next(item for item in kept if compared.place(item.case) == compared.SLOWER)
+    wrong = Failed(good.case, "check", "3 of 8 values differ", verdict="wrong_values")
+    write_run(
+        folder, replace(HEAD, id="again", outcomes=(wrong,), planned_count=0), "run_again.jsonl"
+    )
+    made = tmp_path / "junit.xml"
+    with pytest.raises(CasesFailed):
+        finish(folder, Extras(junit=made), read(Gating(against=(before,)), ()))
+    text = made.read_text(encoding="utf-8")
+    assert "INVALID when it was measured once more: " in text
+    assert "3 of 8 values differ" in text
+
+
 def test_the_summary_is_appended_with_the_comparison_first(folder: Path, base: Path) -> None:
-    """A job's summary has several authors: what stands in it stays."""
+    """A job's summary has several authors: what stands in it stays. The refusal comes first."""
     made = folder / "summary.md"
     made.write_text("before\n", encoding="utf-8")
     with pytest.raises(GateSaysNo):
         finish(folder, Extras(summary=made), read(Gating(against=(base,)), ()))
     text = made.read_text(encoding="utf-8")
-    assert text.startswith("before\n## SLOWER")
-    assert 2 == text.count("\n## ") + text.startswith("## ")
-    assert "**Gate:**" in text
+    assert text.startswith("before\n# The gate says no\n\n1 SLOWER, 1 MISSING")
+    assert ["## SLOWER", "## The med"] == [
+        each[:10].rstrip(":") for each in text.splitlines() if each.startswith("## ")
+    ]
 
 
 def test_annotations_are_ten_at_most_and_errors_come_first(
@@ -244,6 +266,57 @@ def test_a_gate_that_can_not_be_held_is_told_at_once(gating: Gating, said: str) 
     assert said in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "gating"),
+    [
+        ("", "", Gating()),
+        ("", "fail_under = 0.5", Gating()),
+        ("--min-effect without --against: nothing is held", "", Gating(min_effect_fraction=0.1)),
+        (
+            "--min-effect, --allow without --against: its floors are all that is held",
+            "fail_under = 0.5",
+            Gating(min_effect_fraction=0.1, allow=("driver",)),
+        ),
+        (
+            "the gate's min_effect and allow without --against: nothing is held",
+            'allow = ["driver"]',
+            Gating(),
+        ),
+        (
+            "the gate's min_effect and allow without --against: nothing is held",
+            "[operators.copy]\nmin_effect = 0.05",
+            Gating(),
+        ),
+    ],
+)
+def test_a_least_effect_without_a_baseline_is_said_to_hold_nothing(
+    said: str, text: str, gating: Gating, base: Path, tmp_path: Path
+) -> None:
+    """A first run may have no BASE yet, and passes; it isn't silent about it."""
+    if text:
+        file = tmp_path / "gate.toml"
+        file.write_text(f"version = 1\n{text}\n", encoding="utf-8")
+        gating = replace(gating, gate=file)
+    assert said == read(gating, {"copy"}).unheld(gating)
+    assert "" == read(replace(gating, against=(base,)), {"copy"}).unheld(gating)
+
+
+def test_a_run_that_was_cut_is_told_to_be_finished_under_its_gate(
+    folder: Path, base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--resume knows of no gate: without the options again it would hold nothing."""
+    for held, more in (
+        (Held(), ""),
+        (
+            read(Gating(against=(base,)), ()),
+            ", and what it is held to (--against, --gate, --fail-under)",
+        ),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            tell(folder, Extras(), held, KeyboardInterrupt(), roof=None, baseline=None)
+        assert f"solkit run --resume {folder}{more}\n" in capsys.readouterr().err
+
+
 def test_what_is_unsure_is_what_another_measurement_may_decide(base: Path) -> None:
     """The noisy case, and the one whose time went with the clock."""
     assert {compared.NOISY, compared.CLOCKED} == {
@@ -257,6 +330,52 @@ def test_a_second_measurement_is_pooled_with_the_first(folder: Path, base: Path)
     write_run(folder, again, "run_again.jsonl")
     with pytest.raises(GateSaysNo):
         finish(folder, held=read(Gating(against=(base,)), ()))
-    assert "2" in (folder / "compare.html").read_text(encoding="utf-8")
-    (merged,) = [read(Gating(against=(folder,)), ()).base]
+    page = (folder / "compare.html").read_text(encoding="utf-8")
+    assert '<th scope="row">Runs<td>1<td>2' in page
+    merged = read(Gating(against=(folder,)), ()).base
     assert [HEAD.id, f"{HEAD.id}-again"] == [run.id for run in merged]
+
+
+def test_a_case_that_is_skipped_now_fails_in_every_output(
+    tmp_path: Path, base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MISSING, since BASE has a time of it: in JUnit a failure, and in the summary by name."""
+    gone, *rest = HEAD.outcomes
+    head = replace(HEAD, outcomes=(Skipped(gone.case, "no such pipe"), *rest))
+    folder = write_run(tmp_path / "skipping", head).parent
+    extras = Extras(junit=folder / "j.xml", summary=folder / "s.md", annotations=True)
+    with pytest.raises(GateSaysNo):
+        finish(folder, extras, read(Gating(against=(base,)), ()))
+    failures = [
+        (case.get("name"), failure.get("message"))
+        for case in ET.fromstring((folder / "j.xml").read_text(encoding="utf-8")).iter("testcase")  # noqa: S314  # our own
+        for failure in case.iter("failure")
+    ]
+    shape = " ".join(f"{axis}={size}" for axis, size in gone.case.shape.items())
+    assert [said for name, said in failures if str(name).startswith(shape) and "MISSING" in said]
+    assert "MISSING against the run before" in (folder / "s.md").read_text(encoding="utf-8")
+    assert "::error title=solkit%3A MISSING" in capsys.readouterr().out
+
+
+def test_a_floor_that_nothing_was_held_against_fails_in_every_output(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An operator with a floor and no case: no single case can say so."""
+    held = Held(Gate(floors=Floors(operators_fraction={"absent": 0.5})))
+    extras = Extras(junit=folder / "j.xml", summary=folder / "s.md", annotations=True)
+    with pytest.raises(GateSaysNo, match="floor of absent"):
+        finish(folder, extras, held)
+    suite = ET.fromstring((folder / "j.xml").read_text(encoding="utf-8"))[0]  # noqa: S314  # our own
+    assert ("gate", "1") == (suite.get("name"), suite.get("failures"))
+    assert (folder / "s.md").read_text(encoding="utf-8").startswith("# The gate says no\n")
+    assert "::error " in capsys.readouterr().out
+
+
+def test_an_operators_own_least_effect_is_told(folder: Path, base: Path, tmp_path: Path) -> None:
+    """12 % of add_rmsnorm are SAME where 20 % are asked for, and the page says so."""
+    file = tmp_path / "gate.toml"
+    file.write_text("version = 1\n[operators.add_rmsnorm]\nmin_effect = 0.2\n", encoding="utf-8")
+    with pytest.raises(GateSaysNo, match="MISSING"):
+        finish(folder, held=read(Gating(gate=file, against=(base,)), ()))
+    page = (folder / "compare.html").read_text(encoding="utf-8").replace("\u00a0", " ")
+    assert "a change counts from 2.0 % (add_rmsnorm: 20.0 %) on" in page

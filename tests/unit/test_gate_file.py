@@ -103,6 +103,15 @@ def test_a_gate_file_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
         read_gate(path, KNOWN)
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_gate_file_may_come_from_any_editor(tmp_path: Path, mark: bytes, end: bytes) -> None:
+    """A byte order mark and the line ends of Windows are no part of what it says."""
+    path = tmp_path / "gate.toml"
+    path.write_bytes(mark + b"version = 1" + end + b"fail_under = 0.8" + end)
+    assert Gate(floors=Floors(0.8)) == read_gate(path, KNOWN)
+
+
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_reader(text: str) -> None:
     """It is a gate, or it is bad input."""

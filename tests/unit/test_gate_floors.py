@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from solkit.cli.summary import verdict
 from solkit.errors import CasesFailed, GateSaysNo
-from solkit.judge.gate import Floors, Gate, Unheld, held_count, score_of, shortfalls, unheld
+from solkit.judge.gate import Floors, Unheld, held_count, score_of, shortfalls, unheld
 from solkit.judge.score import Judged, Scored, score
 from solkit.model import Case, Failed, Outcome, Skipped
 
@@ -130,12 +130,3 @@ def test_each_roof_has_its_own_floor() -> None:
     """A score is looked up under the roof that is named."""
     item = at(COPY, 0.8)
     assert (item.sol_score, item.sol_clock) == (score_of(item, "spec"), score_of(item, "clock"))
-
-
-def test_the_least_effect_is_the_operators_then_the_files_then_the_commands() -> None:
-    """Each falls back to the next."""
-    gate = Gate(
-        min_effect_fraction=0.03, operators_min_effect_fraction={"softmax": 0.05}, allow=("driver",)
-    )
-    assert (0.05, 0.03) == (gate.min_effect_of("softmax", 0.02), gate.min_effect_of("copy", 0.02))
-    assert 0.02 == Gate().min_effect_of("copy", 0.02)

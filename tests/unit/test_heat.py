@@ -142,3 +142,16 @@ def test_every_cell_of_a_real_run_leads_to_its_own_row() -> None:
                     found = item.outcome.case if isinstance(item, Scored) else item.case
                     assert operator == found.operator
                     assert row.shape == found.shape_text.replace(";", " ")
+
+
+def test_a_table_stands_beside_the_charts_where_its_columns_fit() -> None:
+    """Three dtypes do; the names of several kernels in each cell do not."""
+    dtypes = ("bf16", "fp16", "fp32")
+    alone = heat_tables(judged(*(at(case(8, each), 0.5) for each in dtypes)))["softmax"]
+    named = heat_tables(
+        judged(
+            *(at(case(8, each, kernel), 0.5) for each in dtypes for kernel in ("solkit", "torch"))
+        )
+    )["softmax"]
+    assert alone.narrow
+    assert not named.narrow

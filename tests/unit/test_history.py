@@ -87,6 +87,16 @@ def test_a_run_enters_once(tmp_path: Path) -> None:
     assert before == (tmp_path / FILE).read_bytes()
 
 
+def test_the_cards_of_one_machine_may_begin_a_run_in_one_second(tmp_path: Path) -> None:
+    """Their runs have one id, and are two: nothing is lost in writing or in reading."""
+    for uuid in ("GPU-0", "GPU-1", "GPU-0"):
+        run = replace(RUN, facts=replace(RUN.facts, uuid=uuid))
+        (told,) = history.append(tmp_path, run, JUDGED)
+    assert told.endswith("is in already: not appended again")
+    found = history.load(tmp_path)
+    assert (["GPU-0", "GPU-1"], ()) == ([each.device_uuid for each in found.entries], found.notes)
+
+
 def test_each_model_has_its_own_file(tmp_path: Path) -> None:
     """A folder holds the histories of several cards, and of hosts."""
     history.append(tmp_path, RUN, JUDGED)

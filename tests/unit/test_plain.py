@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solkit.report.plain import MESSAGE_MOST, NAME_MOST, block, counted, isolated, line, listed
+from solkit.report.plain import (
+    DASH,
+    MESSAGE_MOST,
+    NAME_MOST,
+    block,
+    counted,
+    isolated,
+    line,
+    listed,
+    percent_span,
+)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +88,18 @@ def test_any_text_becomes_a_short_visible_line(text: str) -> None:
 def test_any_message_is_bounded(text: str, times: int) -> None:
     """A log of any length stays near the limit."""
     assert len(block(text * times)) <= MESSAGE_MOST + 60
+
+
+@pytest.mark.parametrize(
+    ("expected", "low_fraction", "high_fraction"),
+    [
+        (f"26{DASH}63 %", 0.263, 0.628),
+        (f"0.5{DASH}68 %", 0.005, 0.676),
+        (f"0.3{DASH}0.4 %", 0.003, 0.0042),
+    ],
+)
+def test_a_small_score_is_not_nothing(
+    expected: str, low_fraction: float, high_fraction: float
+) -> None:
+    """Whole per cent say enough from 1 % on; below it they would say zero."""
+    assert expected == percent_span(low_fraction, high_fraction)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -389,6 +390,17 @@ def test_a_corrupt_line_is_named_by_its_number(
         record.read(path)
     assert f"{path}: line 3: " in caught.value.message
     assert message in caught.value.message
+
+
+def test_a_number_beyond_any_range_in_the_header_is_refused(tmp_path: Path) -> None:
+    """JSON has no infinity, but 1e999 is read as one."""
+    path = written(tmp_path / "run.jsonl", (MEASURED,))
+    header, rest = path.read_text(encoding="utf-8").split("\n", 1)
+    assert '"precision_fraction":' in header
+    header = re.sub('"precision_fraction":[^,}]*', '"precision_fraction":1e999', header)
+    path.write_text(f"{header}\n{rest}", encoding="utf-8")
+    with pytest.raises(BadInput, match="line 1: the run header does not fit: a number is beyond"):
+        record.read(path)
 
 
 def test_a_missing_file_and_an_empty_folder_are_bad_input(tmp_path: Path) -> None:

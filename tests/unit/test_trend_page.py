@@ -82,7 +82,9 @@ def test_the_verdict_of_a_quiet_history_says_so() -> None:
     faster = made.history((made.case(1), made.stepped(9, 0.9)))
     assert "No case of 1 has stepped up; 1 case stepped down, to less time" == seen(faster).verdict
     few = made.history((made.case(1), made.flat), runs=3)
-    assert "Too few runs for a trend: no case was measured in 4 of 3 runs" == seen(few).verdict
+    assert "Too few runs for a trend: a case needs 4 with a time, and 3 runs are here" == (
+        seen(few).verdict
+    )
     assert "No case in this history" == seen([]).verdict
 
 
@@ -244,6 +246,14 @@ def test_fail_on_step_does_not_pass_on_half_a_history(tmp_path: Path) -> None:
     done = solkit(str(folder), "--fail-on-step")
     assert 2 == done.returncode
     assert "1 line of the history can't be read" in done.stderr
+
+
+def test_fail_on_step_does_not_pass_on_a_history_without_a_run(tmp_path: Path) -> None:
+    """A file that nothing was appended to yet informs of nothing: exit 0, and as a gate 2."""
+    (tmp_path / "example_100.jsonl").write_bytes(b"")
+    assert 0 == solkit(str(tmp_path)).returncode
+    done = solkit(str(tmp_path), "--fail-on-step")
+    assert (2, True) == (done.returncode, "the history holds no run" in done.stderr)
 
 
 def test_a_folder_without_a_history_is_exit_2(tmp_path: Path) -> None:

@@ -65,15 +65,50 @@ def test_a_run_without_a_measurement_says_so() -> None:
     """No score is made up where there is none."""
     shown = seen(synthetic_run([Skipped(SMALL, "no card")]))
     assert "No case was measured, so there is no score." == shown.verdict
-    assert ("—", "nothing was measured") == (shown.tiles[0].value, shown.tiles[0].aside)
+    assert ("—", "no case has a score") == (shown.tiles[0].value, shown.tiles[0].aside)
     assert () == shown.costly
 
 
 def test_an_empty_run_has_a_view() -> None:
     """Nothing planned, nothing shown, nothing raised."""
-    assert (
-        "0 of 0 cases measured, none invalid, failed or skipped." == seen(synthetic_run([])).summary
-    )
+    assert "0 of 0 cases measured." == seen(synthetic_run([])).summary
+
+
+def test_a_run_whose_times_are_all_too_short_has_no_score_and_says_why() -> None:
+    """Something was measured, and it is not a result."""
+    shown = seen(synthetic_run([streamed(LARGE, fraction=5.0), Skipped(SMALL, "no")]))
+    assert "Every time is faster than light, so there is no score." == shown.verdict
+    assert "0 of 2 cases measured, 1 invalid, 1 skipped." == shown.summary
+
+
+def test_a_cut_run_counts_the_cases_it_never_reached() -> None:
+    """Ten of ten would read as a whole run."""
+    cut = replace(synthetic_run([streamed(LARGE, fraction=0.5)]), ended=None, planned_count=10)
+    assert "1 of 10 cases measured, 9 never reached." == seen(cut).summary
+
+
+def test_a_headline_stays_one_whatever_the_card_is_called() -> None:
+    """Sixty letters of a name say which card it is."""
+    run = synthetic_run([streamed(LARGE, fraction=0.5)])
+    run = replace(run, facts=replace(run.facts, name="y" * 10_000))
+    assert len(seen(run).verdict) < 130
+
+
+def test_a_note_of_nothing_visible_is_no_caveat() -> None:
+    """A control character leaves no empty line in the list."""
+    noted = replace(streamed(LARGE, fraction=0.5), notes=("\x1b\x07", "rotated"))
+    assert [each for each in seen(synthetic_run([noted])).caveats if "(1 case)" in each] == [
+        "rotated (1 case)"
+    ]
+
+
+def test_an_operator_without_a_name_can_be_reached_and_read() -> None:
+    """Its heading and the link to it are never empty."""
+    nameless = streamed(replace(LARGE, operator="\x07"), fraction=0.5)
+    shown = seen(synthetic_run([nameless]))
+    assert "(no name)" == shown.operators[0].title
+    assert shown.budget is not None
+    assert "(no name)" == shown.budget.operators[0].name
 
 
 def test_every_outcome_has_a_row_with_its_index() -> None:
