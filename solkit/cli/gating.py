@@ -54,7 +54,16 @@ class Held:
         """Whether there is anything to be held to."""
         return bool(self.base or self.gate.floors)
 
-    def unheld(self, asked: "Gating") -> str:
+    def of(self, cases: Collection[Case]) -> "Held":
+        """Return the same for a part of the sweep: BASE holds these cases alone."""
+        keys = {case.key for case in cases}
+        base = tuple(
+            replace(run, outcomes=tuple(each for each in run.outcomes if each.case.key in keys))
+            for run in self.base
+        )
+        return replace(self, base=base)
+
+    def idle_options(self, asked: "Gating") -> str:
         """Say that nothing is held to what was asked of a comparison, where there is no BASE."""
         options = {
             "--min-effect": asked.min_effect_fraction is not None,

@@ -18,6 +18,7 @@ from solkit.cli.console import say
 from solkit.cli.ending import tell
 from solkit.cli.extras import Extras, prove_writable
 from solkit.cli.gating import Gating, Held, read, unsure
+from solkit.cli.intent import Intent, read_intent
 from solkit.cli.left_out import left_out
 from solkit.cli.progress import Progress
 from solkit.declare.catalog import Catalog
@@ -60,16 +61,6 @@ class Request:
     max_cases: int = MOST_CASES
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What a folder keeps of a run beside its file, so that a cut run can be finished."""
-
-    cases: tuple[Case, ...]
-    loads: tuple[str, ...]
-    baseline: str | None
-    manner: Manner
-
-
 def measure_new(request: Request) -> None:
     """Measure a sweep or a case by hand into a new folder."""
     _check(request)
@@ -79,7 +70,8 @@ def measure_new(request: Request) -> None:
     with _bench(choice, request.loads, request.manner) as bench:
         cases, notes = read_cases(request, bench.catalog, choice.kind)
         _check_baseline(request.baseline, bench.catalog)
-        held = _held(request, bench.catalog.operators)
+        is_part = bool(request.only or request.case)
+        held = _held(request, bench.catalog.operators, cases if is_part else None)
         gpu, card_notes = _card(choice)
         roof = spec_roof(gpu) if gpu else UNMEASURED
         first = plan(
@@ -103,7 +95,7 @@ def measure_new(request: Request) -> None:
         for note in run.notes:
             say(f"note: {note}")
         loads = tuple(str(path.resolve()) for path in request.loads)
-        intent = Intent(cases, loads, request.baseline, request.manner)
+        intent = Intent(cases, loads, request.baseline, request.manner, is_part)
         outputs.write(folder / outputs.RESUME_FILE, record.to_json(intent).decode())
         planned = _planned(run, cases, bench.catalog)
         spent_s = monotonic() - start_s  # the ceilings are most of a short run
@@ -122,8 +114,9 @@ def finish_cut(folder: Path, request: Request, *, timeout_s: float | None = None
     """
     _check(request)
     run = record.read(folder / outputs.RUN_FILE)
-    intent = _intent(folder / outputs.RESUME_FILE)
-    held = _held(request, {case.operator for case in intent.cases})
+    intent = read_intent(folder / outputs.RESUME_FILE)
+    operators = {case.operator for case in intent.cases}
+    held = _held(request, operators, intent.cases if intent.is_part else None)
     if any(run.id == each.id and run.facts.uuid == each.facts.uuid for each in held.base):
         raise BadInput(
             f"--against: {line(run.id)} is the run itself, and nothing could differ",
@@ -172,12 +165,18 @@ def read_cases(
     return tuple(replace(case, cache_mode=mode) for case in chosen for mode in modes), sweep.notes
 
 
-def _held(request: Request, operators: Collection[str]) -> Held:
-    """Read what the run is held to, and say what of it can't be."""
+def _held(request: Request, operators: Collection[str], part: Collection[Case] | None) -> Held:
+    """Read what the run is held to, and say what of it can't be.
+
+    part: the cases, where they are not a whole sweep: BASE may hold others that nobody asked for.
+    """
     held = read(request.gating, operators)
-    if unheld := held.unheld(request.gating):
-        say(f"note: {unheld}")
-    return held
+    if idle := held.idle_options(request.gating):
+        say(f"note: {idle}")
+    if part is None or not held.base:
+        return held
+    say("note: a part of a sweep is measured, so no other case of BASE is MISSING")
+    return held.of(part)
 
 
 def _again_cut(folder: Path, held: Held) -> bool:
@@ -321,18 +320,3 @@ def _measure_unsure(bench: Bench, folder: Path, held: Held) -> BaseException | N
         return _measure(bench, _planned(run, cases, bench.catalog), writer)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # raised again after the report
         return error
-
-
-def _intent(path: Path) -> Intent:
-    try:
-        return record.from_json(Intent, path.read_bytes())
-    except OSError as error:
-        raise BadInput(
-            f"{path}: can't be read: {error.strerror or error}",
-            remedy="--resume takes the folder of a run: solkit-out/<run id>",
-        ) from error
-    except BadInput as error:
-        raise BadInput(
-            f"{path}: is not what a run left there: {error.message}",
-            remedy="measure the missing cases in a new run; `solkit report` reads both together",
-        ) from error

@@ -22,12 +22,12 @@ from solkit.report.plain import counted
 from solkit.report.plotting import (
     BAD,
     COLOURS,
+    COMPUTE_FACE,
     INK,
     INVALID_MARKER,
     MARK_PX,
     MARKERS,
     MUTED,
-    PAPER,
     clean,
     text_px,
 )
@@ -156,7 +156,7 @@ def _paint(look: Look, kind: Kind) -> dict[str, Any]:
     if kind == "compute":
         return {
             "marker": look.marker,
-            "facecolors": PAPER,
+            "facecolors": COMPUTE_FACE,
             "edgecolors": look.edge,
             "linewidths": 1.8,
         }

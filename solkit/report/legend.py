@@ -8,6 +8,7 @@ from solkit.report.drawing import Look
 from solkit.report.marks import SINGLE, Cluster, Series
 from solkit.report.plotting import (
     BAD,
+    COMPUTE_FACE,
     INK,
     INVALID_MARKER,
     MUTED,
@@ -61,7 +62,7 @@ def series_entries(clusters: Sequence[Cluster], look: Mapping[Series, Look]) -> 
         )
     if "compute" in kinds:
         entries.append((dot("o", MUTED, INK), "filled: memory-bound"))
-        entries.append((dot("o", PAPER, INK, 1.8), "open: compute-bound"))
+        entries.append((dot("o", COMPUTE_FACE, INK, 1.8), "open, yellow: compute-bound"))
     if len(clusters) > SINGLE:
         entries.append((dot("o", MUTED, INK), "large: several cases"))
     if "invalid" in kinds:

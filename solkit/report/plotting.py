@@ -31,6 +31,8 @@ COLOURS = (
 # Seven colours and eight marks have no common factor: 56 pairs before one comes again.
 MARKERS = ("o", "s", "^", "D", "v", "P", "h", "<")
 INVALID_MARKER = "X"
+# The face of a compute-bound mark: its own colour, and open beside a filled one where all is grey.
+COMPUTE_FACE = "#ffeb8a"
 MARK_PX = 8.0
 
 _RC: dict[str, Any] = {

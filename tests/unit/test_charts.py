@@ -21,7 +21,7 @@ from solkit.judge.score import Scored, score
 from solkit.model import Case, Failed, Measured, Run, Work
 from solkit.report import bands, charts, marks
 from solkit.report.charts import OperatorCharts
-from solkit.report.plotting import brief, clean, log_ticks
+from solkit.report.plotting import COMPUTE_FACE, brief, clean, log_ticks
 
 HOSTILE = '<script>alert(1)</script>\x1b[31m\x00 "&$\\frac{$' + "x" * 10_000
 
@@ -412,6 +412,22 @@ def test_what_streams_reach_here_is_drawn_beside_the_sheet() -> None:
     assert 100 * (1e6 / 4.8e12) / (runs.FLOOR_S + 1e6 / 4.37e12) == pytest.approx(small, rel=0.02)
     assert 100 * 4.37 / 4.8 == pytest.approx(large, rel=0.02)
     assert "measured roof: best stream" in texts(drawn(run)[0]["copy"].sol_svg)
+
+
+def test_what_bounds_a_case_shows_by_fill_and_by_colour() -> None:
+    """Memory-bound marks are filled with their series' colour, others are open and yellow."""
+    gpu = runs.card()
+    copy = runs.measured(Case("copy", "x", {"elements": 2**26}, "bf16"), 0.8, gpu=gpu)
+    big_product = Case("matmul_add", "x", {"M": 8192, "N": 8192, "K": 8192}, "bf16")
+    product = runs.measured(big_product, 0.8, gpu=gpu)
+    small = Case("matmul_add", "x", {"M": 1, "N": 8192, "K": 8192}, "bf16")
+    found, _ = drawn(runs.a_run((copy, product, runs.measured(small, 0.8, gpu=gpu)), gpu=gpu))
+    inside = {
+        name: {face for face in ("#0072b2", COMPUTE_FACE) if f'fill="{face}"' in chart.sol_svg}
+        for name, chart in found.items()
+    }
+    assert {"copy": {"#0072b2"}, "matmul_add": {"#0072b2", COMPUTE_FACE}} == inside
+    assert "open, yellow: compute-bound" in texts(found["matmul_add"].sol_svg)
 
 
 def test_no_stream_is_drawn_where_it_is_no_roof() -> None:

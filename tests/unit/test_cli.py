@@ -144,6 +144,19 @@ def test_a_cut_run_is_finished(tmp_path: Path) -> None:
     assert ("complete", 4) == (run.ended, len(run.outcomes))
 
 
+def test_a_case_by_hand_is_compared_with_its_like_alone(
+    cpu_run: tuple[Path, Done], tmp_path: Path
+) -> None:
+    """BASE holds two measured cases, one is asked for: the other is not MISSING."""
+    at, _ = cpu_run
+    base = str((at / "solkit-out" / "latest").resolve())
+    words = ("softmax", "rows=8", "cols=64", "--dtype", "fp32", "--against", base, "--allow", "all")
+    done = solkit("run", *words, *QUICK, "--junit", "j.xml", at=tmp_path)
+    assert "a part of a sweep is measured, so no other case of BASE is MISSING" in done.stderr
+    assert "MISSING" not in done.stdout
+    assert "1 case" in done.stdout.splitlines()[-3]
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -297,8 +297,8 @@ def test_a_least_effect_without_a_baseline_is_said_to_hold_nothing(
         file = tmp_path / "gate.toml"
         file.write_text(f"version = 1\n{text}\n", encoding="utf-8")
         gating = replace(gating, gate=file)
-    assert said == read(gating, {"copy"}).unheld(gating)
-    assert "" == read(replace(gating, against=(base,)), {"copy"}).unheld(gating)
+    assert said == read(gating, {"copy"}).idle_options(gating)
+    assert "" == read(replace(gating, against=(base,)), {"copy"}).idle_options(gating)
 
 
 def test_a_run_that_was_cut_is_told_to_be_finished_under_its_gate(
@@ -379,3 +379,16 @@ def test_an_operators_own_least_effect_is_told(folder: Path, base: Path, tmp_pat
         finish(folder, held=read(Gating(gate=file, against=(base,)), ()))
     page = (folder / "compare.html").read_text(encoding="utf-8").replace("\u00a0", " ")
     assert "a change counts from 2.0 % (add_rmsnorm: 20.0 %) on" in page
+
+
+def test_of_a_part_of_a_sweep_only_what_was_asked_for_is_compared(base: Path) -> None:
+    """A case by hand, or --only: nothing else of BASE is MISSING; without a case, NOTHING."""
+    held = read(Gating(against=(base,)), ())
+    asked = [item.case for item in HEAD.outcomes if compared.place(item.case) == compared.SLOWER]
+    head = replace(HEAD, outcomes=tuple(item for item in HEAD.outcomes if item.case in asked))
+    found = held.of(asked).compared([head])
+    assert found is not None
+    assert ["SLOWER"] == [change.word for change in found.changes]
+    nothing = held.of([]).compared([head])
+    assert nothing is not None
+    assert "NOTHING" == nothing.overall
