@@ -55,9 +55,10 @@ def test_a_strict_host_keeps_the_way_from_mark_to_row(
     mark = page.locator(".overview a[href='#r5']").first
     mark.click() if how == "click" else mark.press("Enter")
     page.wait_for_url("**#r5")
+    # It scrolls by whole pixels, and the row may begin between two.
     assert page.locator("#r5").evaluate(
         "row => { const box = row.getBoundingClientRect();"
-        " return row.matches(':target') && box.top >= 0 && box.bottom <= innerHeight; }"
+        " return row.matches(':target') && box.top > -1 && box.bottom < innerHeight + 1; }"
     )
     page.close()
 
