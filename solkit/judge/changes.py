@@ -11,8 +11,8 @@ from solkit.judge.compare import (
     MIN_EFFECT_FRACTION,
     Change,
     check_effect,
+    clock_explains,
     least_step,
-    other_conditions,
     weigh,
 )
 from solkit.judge.conditions import differences
@@ -24,9 +24,10 @@ from solkit.judge.noise import (
     prior_fraction,
     ratio_noise,
 )
+from solkit.judge.reasons import absent, cases_were, doubt, one_line, other_work
 from solkit.judge.score import Judged, Scored
 from solkit.judge.sides import Side, side
-from solkit.model import Case, CaseKey, Failed, Run, Skipped
+from solkit.model import Case, CaseKey, Failed, Run
 
 Word = Literal["SAME", "FASTER", "SLOWER", "UNSURE", "MISSING", "NEW", "INVALID"]
 WORDS: tuple[Word, ...] = ("SLOWER", "MISSING", "INVALID", "UNSURE", "FASTER", "NEW", "SAME")
@@ -34,7 +35,6 @@ Overall = Literal["SAME", "FASTER", "SLOWER", "UNSURE", "MISSING", "INVALID", "N
 Cause = Literal["", "code", "machine"]
 # UNSURE passes, so it doesn't hide what is sure; NEW is no change of anything.
 _OVERALL: tuple[Overall, ...] = ("SLOWER", "MISSING", "INVALID", "FASTER", "UNSURE")
-_MOST_REASON = 300  # characters of a failure's message
 _NAMED = 3  # cases that an error names
 
 
@@ -121,7 +121,7 @@ def compare_runs(
     notes = [*before.notes, *after.notes, *_notes(before, after)]
     left_count = len(changes) - len(kept)
     if left_count:
-        notes.append(f"{_cases(left_count)} measured on neither side, and left out")
+        notes.append(f"{cases_were(left_count)} measured on neither side, and left out")
     return Comparison(
         base=before.run,
         head=after.run,
@@ -154,7 +154,7 @@ def exit_error(comparison: Comparison) -> SolkitError | None:
     deciding.sort(key=lambda each: -each.change.ratio_fraction if each.change else 0.0)
     worst = [str(each.case) for each in deciding]
     more = f" and {len(worst) - _NAMED} more" if len(worst) > _NAMED else ""
-    names = ", ".join(_line(name) for name in worst[:_NAMED]) + more
+    names = ", ".join(one_line(name) for name in worst[:_NAMED]) + more
     if comparison.overall in ("SLOWER", "MISSING"):
         return GateSaysNo(
             f"{said}: {names}",
@@ -195,21 +195,21 @@ def _case_change(
     match base, head:
         case (Scored(), Scored()):
             change = weigh(base.outcome, head.outcome, effect_fraction=effect, noise_fraction=noise)
-            doubt = _doubt(base, head, method_allowed=method_allowed)
-            if doubt:
-                change = replace(change, word="UNSURE", reason=doubt)
+            doubted = doubt(base, head, method_allowed=method_allowed)
+            if doubted:
+                change = replace(change, word="UNSURE", reason=doubted)
             word, reason = "INVALID" if head.status == "invalid" else change.word, change.reason
-            cause = "" if doubt else _cause(change, effect)
+            cause = "" if doubted else _cause(change, effect)
         case (_, Failed(stage="check")):
-            word, reason = "INVALID", f"HEAD fails its check: {_line(head.message)}"
+            word, reason = "INVALID", f"HEAD fails its check: {one_line(head.message)}"
         case (Scored(), _):
-            word, reason = "MISSING", _absent(after, head)
+            word, reason = "MISSING", absent(after, head)
         case (_, Scored()) if head.status == "invalid":
-            word, reason = "INVALID", _line(head.invalid_reason)
+            word, reason = "INVALID", one_line(head.invalid_reason)
         case (_, Scored()):
-            word, reason = "NEW", _absent(before, base)
+            word, reason = "NEW", absent(before, base)
         case (_, Failed()):
-            word, reason = "INVALID", f"not measured: {_absent(after, head)}"
+            word, reason = "INVALID", f"not measured: {absent(after, head)}"
         case _:
             return None
     found = head or base
@@ -218,7 +218,7 @@ def _case_change(
     parts = [reason, before.remarks.get(key, ""), after.remarks.get(key, "")]
     for place, name in ((1, "BASE"), (2, "HEAD")):
         parts[place] = f"{name} {parts[place]}" if parts[place] else ""
-    parts.append(_work(base, head))
+    parts.append(other_work(base, head))
     return CaseChange(
         case=found.outcome.case if isinstance(found, Scored) else found.case,
         word=word,
@@ -231,23 +231,11 @@ def _case_change(
     )
 
 
-def _doubt(base: Scored, head: Scored, *, method_allowed: bool) -> str:
-    """Return why two times of a case say nothing of each other, or nothing."""
-    if head.status == "invalid":
-        return _line(head.invalid_reason)
-    if base.status == "invalid":
-        return f"BASE is invalid: {_line(base.invalid_reason)}"
-    for what, one, other in other_conditions(base.outcome, head.outcome):
-        if not (what == "method" and method_allowed):
-            return f"can't be compared: the {what} was {one} and is {other}"
-    return ""
-
-
 def _cause(change: Change, effect: float) -> Cause:
     """Say whether code or machine moved a time; nothing where it didn't move.
 
-    As many SM cycles as before is the machine's doing: the clock explains it, and SOL@clock is what
-    it was.
+    As many SM cycles as before is the machine's doing: the clock explains most of the step, and
+    SOL@clock is what it was.
     """
     step = abs(math.log(change.ratio_fraction))
     moved = step > least_step(change.base, change.head, effect)
@@ -256,7 +244,7 @@ def _cause(change: Change, effect: float) -> Cause:
         return ""
     cycles = change.cycles_fraction
     if cycles is not None and abs(math.log(cycles)) <= math.log1p(effect):
-        return "machine"
+        return "machine" if clock_explains(change.ratio_fraction, cycles) else ""
     return "code" if change.word in ("SLOWER", "FASTER") else ""
 
 
@@ -293,40 +281,13 @@ def _overall(changes: Sequence[CaseChange], *, method_allowed: bool) -> Overall:
         isinstance(each.base, Scored)
         and isinstance(each.head, Scored)
         and (
-            each.word == "INVALID"
-            or not _doubt(each.base, each.head, method_allowed=method_allowed)
+            each.word == "INVALID" or not doubt(each.base, each.head, method_allowed=method_allowed)
         )
         for each in changes
     ):
         return "NOTHING"
     found = {each.word for each in changes}
     return next((word for word in _OVERALL if word in found), "SAME")
-
-
-def _absent(where: Side, found: Judged | None) -> str:
-    """Say why a side has no time of a case."""
-    match found:
-        case Failed():
-            verdict = f" ({found.verdict.replace('_', ' ')})" if found.verdict else ""
-            return f"failed in {where.name} at {found.stage}{verdict}: {_line(found.message)}"
-        case Skipped():
-            return f"skipped in {where.name}: {_line(found.reason)}"
-        case _ if where.cut:
-            return f"not in {where.name}, whose run was cut"
-        case _:
-            return f"not in {where.name}"
-
-
-def _work(base: Judged | None, head: Judged | None) -> str:
-    """Say what differs in the work model of a case, if anything."""
-    if not isinstance(base, Scored) or not isinstance(head, Scored):
-        return ""
-    one, other = base.outcome.work, head.outcome.work
-    if one == other:
-        return ""
-    if one.traffic_bytes != other.traffic_bytes:
-        return f"bytes differ: {one.traffic_bytes:,} and {other.traffic_bytes:,}"
-    return "the work models differ, not in bytes"
 
 
 def _notes(before: Side, after: Side) -> list[str]:
@@ -340,15 +301,5 @@ def _notes(before: Side, after: Side) -> list[str]:
     changed = [name for name in sorted({**one, **other}) if one.get(name) != other.get(name)]
     if changed:
         said = (f"{name} {one.get(name, 'none')} and {other.get(name, 'none')}" for name in changed)
-        notes.append(f"BASE and HEAD have other versions: {_line(', '.join(said))}")
+        notes.append(f"BASE and HEAD have other versions: {one_line(', '.join(said))}")
     return notes
-
-
-def _cases(count: int) -> str:
-    return "1 case was" if count == 1 else f"{count:,} cases were"
-
-
-def _line(text: str) -> str:
-    """Return an author's text in one line, cut at 300 characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= _MOST_REASON else f"{line[:_MOST_REASON]}..."

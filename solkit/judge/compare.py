@@ -24,6 +24,7 @@ FEWEST = 6  # samples: below, the interval of the median is less than 95 % sure
 GRAVE_REASONS = frozenset(
     ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
 )
+HALF = 0.5  # of a step, on a scale of logarithms
 NOISY = "the noise is as large as the change that would matter"
 
 ChangeWord = Literal["SAME", "FASTER", "SLOWER", "UNSURE"]
@@ -211,12 +212,22 @@ def _interval(before: Spread, after: Spread, noise: float) -> tuple[float, float
     return step - down, step + up
 
 
+def clock_explains(ratio_fraction: float, cycles_fraction: float) -> bool:
+    """Say whether at least half of a step in time is the SM clock's: what is left in cycles."""
+    step, left = math.log(ratio_fraction), math.log(cycles_fraction)
+    return left / step <= HALF if step else False
+
+
 def _machine(
     base: Measured, head: Measured, cycles: "_Cycles | None", effect: float, *, slower: bool
 ) -> str:
     """Return why a change in time may be the machine's own doing, or nothing."""
     if cycles and not cycles.beyond(effect, slower=slower):
-        return f"the time moved with the SM clock: {cycles.ratio_fraction:.3f} times the cycles"
+        told = f"{cycles.ratio_fraction:.3f} times the cycles"
+        ratio = seen(head).median_s / seen(base).median_s
+        if clock_explains(ratio, cycles.ratio_fraction):
+            return f"the time moved with the SM clock: {told}"
+        return f"in SM cycles the step is no larger than the least effect: {told}"
     grave = [GRAVE_REASONS.intersection(side.clocks.event_reasons) for side in (base, head)]
     if bool(grave[0]) != bool(grave[1]):
         where = "BASE" if grave[0] else "HEAD"
