@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from solkit.declare.arg import Arg, Array, Bits, Indices, Layout, Normal, Uniform
     from solkit.declare.kernel import Kernel, Launch
-    from solkit.declare.operator import Arg, Array, Layout, Normal, Operator, Tolerance, Uniform
+    from solkit.declare.operator import Operator, Tolerance
     from solkit.errors import SolkitError
     from solkit.model import Case, Run, Step, Work
     from solkit.report.notebook import Report
@@ -14,27 +15,31 @@ __version__ = "0.1.0"
 
 # Names load on first use, so that `import solkit` costs nothing (the CLI starts with it).
 _HOMES = {
-    "Arg": "solkit.declare.operator",
-    "Array": "solkit.declare.operator",
+    "Arg": "solkit.declare.arg",
+    "Array": "solkit.declare.arg",
+    "Bits": "solkit.declare.arg",
     "Case": "solkit.model",
+    "Indices": "solkit.declare.arg",
     "Kernel": "solkit.declare.kernel",
     "Launch": "solkit.declare.kernel",
-    "Layout": "solkit.declare.operator",
-    "Normal": "solkit.declare.operator",
+    "Layout": "solkit.declare.arg",
+    "Normal": "solkit.declare.arg",
     "Operator": "solkit.declare.operator",
     "Report": "solkit.report.notebook",
     "Run": "solkit.model",
     "SolkitError": "solkit.errors",
     "Step": "solkit.model",
     "Tolerance": "solkit.declare.operator",
-    "Uniform": "solkit.declare.operator",
+    "Uniform": "solkit.declare.arg",
     "Work": "solkit.model",
 }
 
 __all__ = [
     "Arg",
     "Array",
+    "Bits",
     "Case",
+    "Indices",
     "Kernel",
     "Launch",
     "Layout",

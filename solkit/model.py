@@ -180,7 +180,9 @@ class Measured:
     driver named a reason; they are kept. busy_s: where a call runs several kernels, the median time
     in which at least one of them ran. energy_j: per call, over a second of steady work, where it
     was asked for. other_process_count: strangers on the device meanwhile. place_fraction: the share
-    of the median by which buffers at another place of the memory may move it.
+    of the median by which buffers at another place of the memory may move it. launch_s: the median
+    of the host's time to enqueue a call, which is no part of times_s; None where a call is the work
+    itself, or waits for the device.
     ended: which rule ended the sampling. set_count: the buffer sets that calls rotated over.
     notes: what a reader must know to trust the numbers; usually nothing.
     """
@@ -212,6 +214,7 @@ class Measured:
     energy_j: float | None = None
     other_process_count: int = 0
     place_fraction: float = 0.0
+    launch_s: float | None = None
 
 
 Stage = Literal["describe", "compile", "allocate", "launch", "check", "time", "worker"]
@@ -227,6 +230,7 @@ Verdict = Literal[
     "changed_input",
     "other_stream",
     "no_kernel",
+    "unaligned",
     "out_of_memory",
     "timeout",
     "crashed",

@@ -5,7 +5,7 @@ from dataclasses import Field, fields
 from itertools import chain
 from typing import Any, TypeGuard, get_args
 
-from solkit.dtypes import DTYPES
+from solkit.dtypes import CASE_DTYPES
 from solkit.gpu import DeviceFacts, Gpu
 from solkit.model import CacheMode, Ceilings, Clocks, Measured, Outcome, Run, Work
 
@@ -25,9 +25,10 @@ _ROUNDING_FRACTION = 1e-5  # run.jsonl keeps six digits of a time
 def outcome_problem(outcome: Outcome) -> str:
     """Return what makes an outcome impossible, or nothing."""
     case = outcome.case
-    if case.dtype not in DTYPES:
-        return f"its dtype {case.dtype[:40]!r} is unknown (known: {', '.join(DTYPES)})"
-    if any(not 1 <= extent < _MOST_COUNT for extent in case.shape.values()):
+    if case.dtype not in CASE_DTYPES:
+        return f"its dtype {case.dtype[:40]!r} is unknown (known: {', '.join(CASE_DTYPES)})"
+    least = 1 if isinstance(outcome, Measured) else 0
+    if any(not least <= extent < _MOST_COUNT for extent in case.shape.values()):
         return "an extent of its shape is no positive count"
     if not isinstance(outcome, Measured):
         return ""
@@ -85,8 +86,8 @@ def _times_problem(outcome: Measured) -> str:
         return "its median is outside its interval"
     if not 0 <= outcome.place_fraction <= _MOST_PLACE_FRACTION:
         return "its place fraction is not from 0 to 0.5"
-    if outcome.busy_s is not None and not _all_times((outcome.busy_s,)):
-        return "its busy time is not above zero"
+    if not _all_times(each for each in (outcome.busy_s, outcome.launch_s) if each is not None):
+        return "its busy time or the host's time to launch it is not above zero"
     if mode is not None and not (_all_times((mode.median_s,)) and 0 < mode.share_fraction < 1):
         return "its slow mode is no share of its samples"
     limits = (bound.memory_s, bound.sol_s, *bound.compute_s.values(), *bound.estimate_s.values())

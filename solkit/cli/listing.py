@@ -1,5 +1,6 @@
 """`solkit list`: the operators and kernels there are."""
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from solkit.cli.catalogs import opened
@@ -61,7 +62,8 @@ def _section(operator: dict[str, Any]) -> str:
     params = " ".join(
         f"{name}={'|'.join(map(str, values))}" for name, values in operator["params"].items()
     )
-    title = heading(line(operator["name"])) + f"  {line(f'{axes} {params}')}"
+    name, words = line(operator["name"]), line(f"{axes} {params}")
+    title = heading(name) + "  " + _wrapped(words, indent=2 + len(name))
     rows = [
         (
             f"  {line(kernel['name'])}",
@@ -72,10 +74,27 @@ def _section(operator: dict[str, Any]) -> str:
         )
         for kernel in operator["kernels"]
     ]
-    summary = [f"  {line(operator['summary'])}"] if operator["summary"] else []
+    told = line(operator["summary"])
+    summary = ["  " + _wrapped(told, indent=2)] if told else []
     headers = ("  kernel", "device", "dtypes", "needs", "sweeps")
     text = table((*headers, "how"), _explained(headers, rows, operator))
     return "\n".join([title, *summary, text])
+
+
+def _wrapped(words: str, indent: int) -> str:
+    """Break words at the terminal's edge; what goes on is indented."""
+    columns = room()
+    if not columns:
+        return words
+    text = textwrap.fill(
+        words,
+        columns,
+        initial_indent=" " * indent,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return text[indent:]
 
 
 def _explained(
@@ -84,6 +103,6 @@ def _explained(
     """Add what each kernel says of itself, cut to what the terminal has room for."""
     columns = room()
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    most = max(20, columns - sum(widths) - 2 * len(widths)) if columns else 160
+    most = max(12, columns - sum(widths) - 2 * len(widths)) if columns else 160
     told = [line(kernel["summary"], most) for kernel in operator["kernels"]]
     return [(*row, summary) for row, summary in zip(rows, told, strict=True)]

@@ -120,19 +120,31 @@ def kernel_info(kernel: Kernel) -> KernelInfo:
 def case_facts(operator: Operator, kernel: Kernel, case: Case) -> CaseFacts:
     """Ask a declaration for one case's facts; what its code raises becomes the case's problem."""
     try:
-        buffers = sum(arg.nbytes(case) for arg in operator.args)
+        undefined = operator.refuse(case) if operator.refuse else None
+        _check_reason(undefined, f"operator {operator.name!r}")
+        if undefined:  # there is no work to ask about
+            return CaseFacts(Work(0, 0), (), 0, undefined)
+        buffers = sum(arg.nbytes(case) for arg in operator.args_of(case))
         buffers += sum(kernel.workspace(case).values()) if kernel.workspace else 0
         unfused = tuple(operator.unfused(case)) if operator.unfused else ()
         work = operator.work(case)
         for each in (work, *(step.work for step in unfused)):
             _check_work(each, operator)
-        return CaseFacts(work, unfused, buffers, kernel.refusal(case))
+        refusal = kernel.refusal(case)
+        _check_reason(refusal, f"kernel {kernel.name!r}")
+        return CaseFacts(work, unfused, buffers, refusal)
     except SolkitError as error:
         problem = told(f"{error.message} {error.remedy}".strip())
         return CaseFacts(Work(0, 0), (), 0, problem=problem)
     except Exception as error:  # noqa: BLE001  # an author's function may raise anything: it costs this case only
         problem = f"describing it raised {type(error).__name__}: {words(error)}"
         return CaseFacts(Work(0, 0), (), 0, problem=problem)
+
+
+def _check_reason(reason: object, whose: str) -> None:
+    """Refuse what is no reason in words: an author may well answer True."""
+    if reason is not None and not isinstance(reason, str):
+        raise BadInput(f"refuse of the {whose} returned {reason!r}, neither words nor None")
 
 
 def _check_work(work: Work, operator: Operator) -> None:
@@ -148,10 +160,11 @@ def _check_work(work: Work, operator: Operator) -> None:
         **work.estimated_flop,
     }
     for name, value in counts.items():
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_COUNT:
-            raise BadInput(
-                f"the work model of {operator.name!r} counts {name} as {value!r}, no whole number"
-            )
+        counted = f"the work model of {operator.name!r} counts {name} as {value!r}"
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise BadInput(f"{counted}, no whole number")
+        if value >= MOST_COUNT:
+            raise BadInput(f"{counted}, more than any machine can: take a smaller shape")
     for pipe in (*work.flop, *work.estimated_flop):
         if pipe not in PIPES:
             raise unknown("pipe", pipe, PIPES, where=f"the work model of {operator.name!r}")

@@ -1,23 +1,32 @@
 """How a shape becomes vectors, threads and blocks: small arithmetic for the authors of kernels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from solkit.model import Case
 
 ACCESS_BYTES = 16  # the widest memory access of a thread
+REGISTER_BYTES = 4
 WARP = 32
 MOST_THREADS = 1024
-# Threads that keep a large card busy: 132 SMs x 512. With fewer rows than that takes, more threads
-# share a row instead.
-WANTED_THREADS = 65536
-# A layout may leave this share of its thread slots idle before a tighter one is preferred.
-IDLE_FRACTION = 0.05
+ROW_BLOCK = 128  # threads of a block that holds several rows
+IDLE_FRACTION = 0.12  # of its slots that a layout may leave idle beyond the tightest one's
+# What a large card has (H200); others have less, and layouts only get a little less fitting there.
+SMS, SM_REGISTERS, SM_THREADS, SM_BLOCKS = 132, 65536, 2048, 32
+RANKS = 8  # blocks of a cluster: as many as every card with clusters takes
+# A row of fewer vectors is fetched by one block as fast: on an H200 a norm of 1 x 8192 bf16 took
+# 1.86 us by one block and 1.79 by a cluster, 1 x 4096 1.60 and 1.76, 1 x 16384 2.22 and 1.86.
+CLUSTER_VECTORS = 1024
 
 
 def ceil_div(count: int, size: int) -> int:
     """Return how many pieces of `size` cover `count`."""
     return -(-count // size)
+
+
+def power_of_two(count: int) -> int:
+    """Return the least power of two that is not below `count`."""
+    return 1 << (count - 1).bit_length()
 
 
 def vector_items(case: Case, axis: str) -> int:
@@ -33,30 +42,80 @@ def vector_items(case: Case, axis: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """`threads` share a row, each holds `chunks` vectors of it; `rows` rows stand in a block."""
+    """`threads` of each of `ranks` blocks share a row, each holds `chunks` vectors of it.
+
+    `rows` rows stand in a block, and `resident` blocks should stand on an SM at once (one where
+    rows are few). Only the last chunk of a thread can reach over the row's end.
+    """
 
     threads: int
     chunks: int
-    rows: int
+    rows: int = 1
+    ranks: int = 1
+    resident: int = 1
 
 
-def row_layout(vectors: int, rows: int, most_chunks: Callable[[int], int]) -> RowLayout | None:
-    """Return how threads hold rows of `vectors` vectors in registers, or None when they can't.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLimits:
+    """What a kernel can hold of a row, in vectors of 16 bytes, and what is fastest.
 
-    most_chunks(threads): how many vectors a thread may hold in a block of so many threads.
-    The fewest threads a row are best (one warp needs no barrier), as long as few of their slots
-    stay idle and there are rows enough to fill the card.
+    chunks: the least vectors a thread should hold, most_chunks: the most it can.
+    registers: what a thread needs with so many of them.
+    most_threads: of a block where rows are many (more leave an SM too few blocks at once).
+    one_wave: whether threads may hold more, up to the most, where all rows then stand on the card
+    at once: what is a little more than one wave of blocks takes the time of two.
     """
-    fitting = [
-        (threads, chunks)
-        for chunks in range(1, most_chunks(WARP) + 1)
-        if (threads := WARP * ceil_div(vectors, WARP * chunks)) <= MOST_THREADS
-        and chunks <= most_chunks(threads)
+
+    chunks: int
+    most_chunks: int
+    registers: Callable[[int], int]
+    most_threads: int
+    one_wave: bool = False
+
+
+LEAST_THREADS = 4  # of a row; short ones stand several to a warp
+
+
+def row_layout(
+    vectors: int, rows: int, limits: RowLimits, *, vector_bytes: int = ACCESS_BYTES
+) -> RowLayout | None:
+    """Return how threads hold rows of `vectors` vectors in registers, or None when they can't."""
+    if vectors <= WARP // 2:
+        threads = LEAST_THREADS
+        while threads < vectors:
+            threads *= 2
+        in_block = ROW_BLOCK // threads
+        return RowLayout(threads, 1, rows=in_block, resident=SM_THREADS // ROW_BLOCK)
+    # Narrow vectors, of rows of odd length, need a register each at least, wide ones four.
+    narrow = ACCESS_BYTES // max(vector_bytes, REGISTER_BYTES)
+    shared = ceil_div(vectors, MOST_THREADS)
+    few = rows * RANKS <= SMS and vectors >= CLUSTER_VECTORS
+    if few and shared <= limits.most_chunks * narrow:
+        return RowLayout(MOST_THREADS // RANKS, shared, ranks=RANKS)
+    found = [
+        _blocks_of_one_row(vectors, chunks, limits.registers(ceil_div(chunks, narrow)))
+        for chunks in range(limits.chunks * narrow, limits.most_chunks * narrow + 1)
     ]
-    if not fitting:
-        return None
-    slots = min(threads * chunks for threads, chunks in fitting) * (1 + IDLE_FRACTION)
-    tight = sorted(pair for pair in fitting if pair[0] * pair[1] <= slots)
-    filling = [pair for pair in tight if pair[0] * rows >= WANTED_THREADS]
-    threads, chunks = filling[0] if filling else tight[-1]
-    return RowLayout(threads, chunks, rows=4 if threads == WARP else 1)
+    slots = min(layout.threads * layout.chunks for layout in found) * (1 + IDLE_FRACTION)
+    possible = [
+        layout
+        for layout in found
+        if layout.threads <= MOST_THREADS and layout.threads * layout.chunks <= slots
+    ]
+    small = [layout for layout in possible if layout.threads <= limits.most_threads]
+    whole = [layout for layout in possible if rows <= SMS * layout.resident * layout.rows]
+    if rows <= SMS and possible:
+        return replace(possible[0], resident=1)
+    for choice in (whole if limits.one_wave else [], small, possible):
+        if choice:
+            return choice[0]
+    return None
+
+
+def _blocks_of_one_row(vectors: int, chunks: int, registers: int) -> RowLayout:
+    """Return the layout with so many vectors a thread; a block has a row, or 4 of a warp each."""
+    threads = WARP * ceil_div(vectors, WARP * chunks)
+    in_block = ROW_BLOCK // WARP if threads == WARP else 1
+    fitting = min(SM_THREADS, SM_REGISTERS // registers) // (threads * in_block)
+    resident = max(1, min(fitting, SM_BLOCKS))
+    return RowLayout(threads, ceil_div(vectors, threads), rows=in_block, resident=resident)

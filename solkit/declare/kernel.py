@@ -1,16 +1,18 @@
 """A kernel: one way to compute an operator, as CUDA source or as a Python callable."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from solkit.declare.operator import Operator
-from solkit.dtypes import DTYPES
+from solkit.dtypes import CASE_DTYPES
 from solkit.errors import BadInput, unknown
 from solkit.model import Case
 
 CPU_DTYPES = ("fp64", "fp32")  # what NumPy has arithmetic for
+MOST_ALIGN_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,13 @@ class Kernel:
 
     CUDA: `source` (a .cu beside the declaration) and `launches(case)`; `workspace(case)` gives
     scratch buffers by name and bytes. Python: `function(**arrays, **params)` on arrays of the
-    device named, which writes the outputs in place and returns None, or returns them: an array, or
-    a tuple in the order of the outputs. On the CPU it has NumPy's dtypes alone.
+    device named, and the params that it names; it writes the outputs in place and returns None, or
+    returns them: an array, or a tuple in the order of the outputs. On the CPU it has NumPy's dtypes
+    alone. take(array): what the function gets in an array's place, such as a torch tensor on its
+    memory; called when a call is bound to its arrays, so it is no part of the call.
     refuse(case): why this kernel does not take a case, or None.
     min_compute_capability: the oldest card it runs on.
+    align_bytes: where its arrays must begin, as its widest vector access needs; another is refused.
     by_name_only: a sweep measures it only where it names it; a variant that serves as a ceiling.
     """
 
@@ -48,6 +53,7 @@ class Kernel:
     source: str = ""
     launches: Callable[[Case], tuple[Launch, ...]] | None = None
     function: Callable[..., Any] | None = None
+    take: Callable[[Any], Any] | None = None
     device: Literal["cuda", "cpu"] = "cuda"
     dtypes: tuple[str, ...] = ("fp32", "fp16", "bf16")
     refuse: Callable[[Case], str | None] | None = None
@@ -56,6 +62,7 @@ class Kernel:
     options: tuple[str, ...] = ()
     summary: str = ""
     by_name_only: bool = False
+    align_bytes: int = 16
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
@@ -67,19 +74,85 @@ class Kernel:
                 remedy="see docs/write-a-kernel.md",
             )
         where = f"kernel {self.name!r}"
+        wrong = next(self._wrong_kinds(), "")
+        if wrong:
+            raise BadInput(f"{where}: {wrong}", remedy="see docs/write-a-kernel.md")
         if self.device not in ("cuda", "cpu"):
             raise unknown("device", self.device, ("cuda", "cpu"), where=where)
         for dtype in self.dtypes:
-            if dtype not in DTYPES:
-                raise unknown("dtype", dtype, DTYPES, where=where)
+            if dtype not in CASE_DTYPES:
+                raise unknown("dtype", dtype, CASE_DTYPES, where=where)
+        if self.take is not None and (cuda or not callable(self.take)):
+            raise BadInput(
+                f"{where}: take is {self.take!r}, which a Python kernel alone has, a function",
+                remedy="leave it out, or give a function of an array: take=torch.from_dlpack",
+            )
+        whole = isinstance(self.align_bytes, int) and self.align_bytes > 0
+        if not whole or MOST_ALIGN_BYTES % self.align_bytes:
+            raise BadInput(
+                f"{where}: align_bytes is {self.align_bytes!r}, arrays begin at multiples of "
+                f"{MOST_ALIGN_BYTES}",
+                remedy=f"give the bytes of its widest vector access, {MOST_ALIGN_BYTES} at most",
+            )
         if self.device == "cpu":
             held = tuple(dtype for dtype in self.dtypes if dtype in CPU_DTYPES)
+            if not held:
+                raise BadInput(
+                    f"{where}: NumPy computes in none of its dtypes ({', '.join(self.dtypes)})",
+                    remedy=f"give some of {', '.join(CPU_DTYPES)}, or device='cuda'",
+                )
             object.__setattr__(self, "dtypes", held)
+
+    def _wrong_kinds(self) -> Iterator[str]:
+        """Say which fields don't hold what they should: an author's types are not checked."""
+        if not isinstance(self.name, str) or not self.name.strip():
+            yield "its name is no text"
+        if not isinstance(self.operator, (str, Operator)):
+            yield f"its operator is {self.operator!r}, neither an Operator nor the name of one"
+        yield from (
+            f"its {what} is {held!r}, not a tuple of words"
+            for what, held in (("dtypes", self.dtypes), ("options", self.options))
+            if isinstance(held, str) or not all(isinstance(word, str) for word in held)
+        )
+        yield from (
+            f"its {what} is {held!r}, not a function"
+            for what in ("launches", "function", "refuse", "workspace")
+            if (held := getattr(self, what)) is not None and not callable(held)
+        )
 
     @property
     def operator_name(self) -> str:
         """The name of the operator it computes."""
         return self.operator if isinstance(self.operator, str) else self.operator.name
+
+    def taken(self, offered: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what of the offered the Python function takes: what it names, or all (`**`)."""
+        signature = self._signature
+        parameters = signature.parameters if signature else {}
+        if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+            return dict(offered)
+        return {name: value for name, value in offered.items() if name in parameters}
+
+    def refuse_call(self, case: Case, names: Iterable[str]) -> None:
+        """Raise BadInput unless the Python function can be called with these, by name."""
+        names = tuple(names)
+        try:
+            if self._signature is not None:
+                self._signature.bind(**dict.fromkeys(names))
+        except TypeError as error:
+            raise BadInput(
+                f"{case}: the function can't be called with {', '.join(names)}: {error}",
+                remedy="let it take every argument by name (with the default None where some cases "
+                "have none) and params of the operator; or refuse the case",
+            ) from error
+
+    @property
+    def _signature(self) -> inspect.Signature | None:
+        """What the Python function takes; None where there is none, or it is a builtin's secret."""
+        try:
+            return inspect.signature(self.function) if self.function else None
+        except ValueError:
+            return None
 
     def refusal(self, case: Case) -> str | None:
         """Return why this kernel does not take the case, or None."""

@@ -3,80 +3,13 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from solkit.dtypes import DTYPES
+from solkit.declare import dims, presence
+from solkit.declare.arg import Arg
+from solkit.dtypes import CASE_DTYPES, DTYPES
 from solkit.errors import BadInput
 from solkit.model import Case, Param, Step, Work
-
-Array = Any  # a NumPy array in references, a CuPy array on the device: numpy loads only where used
-Role = Literal["in", "out", "inout"]
-
-
-@dataclass(frozen=True, slots=True)
-class Normal:
-    """Normally distributed values; with `fan_in`, std is divided by the root of that axis."""
-
-    std: float = 1.0
-    fan_in: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Uniform:
-    """Values evenly spread between low and high."""
-
-    low: float = -1.0
-    high: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The order in which a tensor's axes are stored, chosen by the value of a param."""
-
-    param: str
-    axes: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Arg:
-    """One tensor of an operator: its name, its axes in words, and what becomes of it.
-
-    axes: the logical axes, e.g. "rows cols". dtype: None means the case's own.
-    layout: how it is stored, where that is a param; references always see the logical order.
-    """
-
-    name: str
-    axes: str
-    role: Role = "in"
-    dtype: str | None = None
-    init: Normal | Uniform = field(default_factory=Normal)
-    layout: Layout | None = None
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """The logical axes, in order."""
-        return tuple(self.axes.split())
-
-    def stored_axes(self, params: Mapping[str, Param]) -> tuple[str, ...]:
-        """Return the axes in the order in which memory holds them, the last one contiguous."""
-        if self.layout is None:
-            return self.axis_names
-        return tuple(self.layout.axes[str(params[self.layout.param])].split())
-
-    def stored_shape(self, case: Case) -> tuple[int, ...]:
-        """Return the extents in stored order."""
-        return tuple(case.shape[axis] for axis in self.stored_axes(case.params))
-
-    def dtype_of(self, case: Case) -> str:
-        """Return the name of this tensor's dtype in a case."""
-        return self.dtype or case.dtype
-
-    def nbytes(self, case: Case) -> int:
-        """Return the bytes this tensor holds."""
-        count = 1
-        for axis in self.axis_names:
-            count *= case.shape[axis]
-        return count * DTYPES[self.dtype_of(case)].item_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +26,12 @@ DEFAULT_TOLERANCE = {
     "fp32": Tolerance(1e-5, 1e-5),
     "fp16": Tolerance(2e-3, 1e-3),
     "bf16": Tolerance(1.6e-2, 4e-3),
+    # Against the unrounded value, and never more than half of the step there (the check sees to
+    # it), so that neither a truncated value nor a neighbour passes.
+    "fp8_e4m3": Tolerance(0.0626, 0.00098),
+    "int32": Tolerance(0.0, 0.0),
+    "int8": Tolerance(0.0, 0.0),
+    "uint8": Tolerance(0.0, 0.0),
 }
 
 
@@ -103,10 +42,12 @@ class Operator:
     args: every input and output, in the order in which a kernel takes them.
     work(case): what it must at least do. unfused(case): the same as separate kernels.
     reference(**inputs, **params it names): NumPy, from float64 (fp32: see check) inputs in logical
-    axis order; returns the output array, or a tuple in the order of the outputs.
+    axis order; returns the output array, or a tuple in the order of the outputs. It may name an
+    axis, too, and gets that axis' indices, which a sample does not tell otherwise.
     independent: axes along which an output depends only on its own index, so that a big case can be
     checked on sampled indices of them.
     params: each param's allowed values, the default first.
+    refuse(case): why the operator is not defined for a shape, or None; all its kernels skip it.
     """
 
     name: str
@@ -114,6 +55,7 @@ class Operator:
     work: Callable[[Case], Work]
     reference: Callable[..., Any]
     unfused: Callable[[Case], tuple[Step, ...]] | None = None
+    refuse: Callable[[Case], str | None] | None = None
     params: Mapping[str, tuple[Param, ...]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ("fp32", "fp16", "bf16")
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
@@ -131,7 +73,21 @@ class Operator:
     @property
     def axes(self) -> tuple[str, ...]:
         """Every axis, in the order in which the arguments first name them."""
-        return tuple(dict.fromkeys(axis for arg in self.args for axis in arg.axis_names))
+        return tuple(
+            dict.fromkeys(axis for arg in self.args for dim in arg.dims for axis in dim.axes)
+        )
+
+    def args_of(self, case: Case) -> tuple[Arg, ...]:
+        """Return the arguments that a case has, in order."""
+        return tuple(arg for arg in self.args if arg.exists(case.params))
+
+    def inputs_of(self, case: Case) -> tuple[Arg, ...]:
+        """Return a case's arguments that are read, in-place ones included."""
+        return tuple(arg for arg in self.args_of(case) if arg.role != "out")
+
+    def outputs_of(self, case: Case) -> tuple[Arg, ...]:
+        """Return a case's arguments that are written, in-place ones included."""
+        return tuple(arg for arg in self.args_of(case) if arg.role != "in")
 
     @property
     def inputs(self) -> tuple[Arg, ...]:
@@ -149,6 +105,12 @@ class Operator:
         taken = inspect.signature(self.reference).parameters
         return tuple(name for name in self.params if name in taken)
 
+    @property
+    def reference_axes(self) -> tuple[str, ...]:
+        """The axes whose indices the reference asks for by name: all, or those of a sample."""
+        taken = inspect.signature(self.reference).parameters
+        return tuple(name for name in self.axes if name in taken)
+
     def tolerance_for(self, dtype: str) -> Tolerance:
         """Return this operator's tolerance for a dtype, else the dtype's own."""
         return self.tolerance.get(dtype, DEFAULT_TOLERANCE[dtype])
@@ -161,18 +123,29 @@ class Operator:
         names = [arg.name for arg in self.args]
         if not self.outputs:
             yield "no argument has the role 'out' or 'inout'"
-        if len(set(names)) < len(names):
+        if any(not _never_both(one, other) for one, other in self._namesakes()):
             yield f"two arguments share a name: {', '.join(names)}"
         shared = [name for name in names if name in self.params or name in self.axes]
         if shared:
             yield f"the argument {shared[0]!r} has the name of a param or an axis"
-        yield from (problem for arg in self.args for problem in _arg_problems(arg, self.params))
+        both = [name for name in self.params if name in self.axes]
+        if both:
+            yield f"{both[0]!r} is a param and an axis: a case could name one of them only"
+        yield from (
+            problem for arg in self.args for problem in arg.problems(self.params, self.axes)
+        )
+        taken = inspect.signature(self.reference).parameters
+        yield from presence.problems(self.args, self.params, taken)
         unknown = [axis for axis in self.independent if axis not in self.axes]
         if unknown:
             yield f"independent names {unknown[0]!r}, which is no axis of an argument"
-        for dtype in (*self.dtypes, *self.tolerance):
-            if dtype not in DTYPES:
-                yield f"the dtype {dtype!r} is unknown (known: {', '.join(DTYPES)})"
+        yield from self._sampling_problems()
+        for dtypes, known in ((self.dtypes, CASE_DTYPES), (self.tolerance, tuple(DTYPES))):
+            yield from (
+                f"the dtype {dtype!r} is unknown (known: {', '.join(known)})"
+                for dtype in dtypes
+                if dtype not in known
+            )
         yield from self._reference_problems()
 
     def _wrong_kinds(self) -> Iterator[str]:
@@ -185,15 +158,26 @@ class Operator:
         yield from (
             f"args holds {arg!r}, which is no Arg" for arg in self.args if not isinstance(arg, Arg)
         )
+        must = (("its work", self.work), ("its reference", self.reference))
+        may = (("its unfused", self.unfused), ("its refuse", self.refuse))
         yield from (
             f"{what} is not a function"
-            for what, held in (("its work", self.work), ("its reference", self.reference))
+            for what, held in (*must, *((what, held) for what, held in may if held is not None))
             if not callable(held)
         )
-        words = [axis for arg in self.args if isinstance(arg, Arg) for axis in arg.axis_names]
-        words += [arg.name for arg in self.args if isinstance(arg, Arg)]
         yield from (
-            f"{word!r} can't be the name of an argument, an axis or a param: letters, digits and _"
+            problem for arg in self.args if isinstance(arg, Arg) for problem in arg.wrong_kinds()
+        )
+        yield from (
+            problem
+            for arg in self.args
+            if isinstance(arg, Arg) and isinstance(arg.axes, str)
+            for word in arg.axis_names
+            for problem in dims.problems(word)
+        )
+        words = [arg.name for arg in self.args if isinstance(arg, Arg)]
+        yield from (
+            f"{word!r} can't be the name of an argument or a param: letters, digits and _"
             for word in (*words, *self.params)
             if not (isinstance(word, str) and word.isidentifier())
         )
@@ -203,33 +187,39 @@ class Operator:
             elif not all(isinstance(value, (str, int, float, bool)) for value in values):
                 yield f"the param {name!r} has values that are neither text nor numbers: {values!r}"
 
+    def _namesakes(self) -> Iterator[tuple[Arg, Arg]]:
+        for place, arg in enumerate(self.args):
+            yield from ((arg, other) for other in self.args[:place] if other.name == arg.name)
+
+    def _sampling_problems(self) -> Iterator[str]:
+        """Yield which outputs a sample would cut through: several indices make an entry of them."""
+        plain = {dim.axis for arg in self.args for dim in arg.dims}
+        yield from (
+            f"{axis!r} can't be independent: the output {arg.name!r} has the dim {dim.word!r}, and "
+            f"a sample of {axis} leaves that whole"
+            for arg in self.outputs
+            for dim in arg.dims
+            if dim.axis is None
+            for axis in dim.factors
+            if axis in self.independent and axis in plain
+        )
+
     def _reference_problems(self) -> Iterator[str]:
         taken = inspect.signature(self.reference).parameters
         missing = [arg.name for arg in self.inputs if arg.name not in taken]
         if missing:
             has = ", ".join(taken)
             yield f"its reference does not take the input {missing[0]!r} (it takes: {has})"
-        inputs = {arg.name for arg in self.inputs}
-        extra = [name for name in taken if name not in inputs and name not in self.params]
+        known = {*(arg.name for arg in self.inputs), *self.params, *self.axes}
+        extra = [name for name in taken if name not in known]
         if extra:
-            yield f"its reference takes {extra[0]!r}, which is no input and no param"
+            yield f"its reference takes {extra[0]!r}, which is no input, no param and no axis"
 
 
-def _arg_problems(arg: Arg, params: Mapping[str, tuple[Param, ...]]) -> Iterator[str]:
-    if arg.role not in ("in", "out", "inout"):
-        yield f"argument {arg.name!r} has the role {arg.role!r} (known: in, out, inout)"
-    if arg.dtype is not None and arg.dtype not in DTYPES:
-        known = ", ".join(DTYPES)
-        yield f"argument {arg.name!r} has the unknown dtype {arg.dtype!r} (known: {known})"
-    if arg.layout is None:
-        return
-    if arg.layout.param not in params:
-        yield f"argument {arg.name!r} is laid out by {arg.layout.param!r}, which is no param"
-        return
-    for value in params[arg.layout.param]:
-        stored = arg.layout.axes.get(str(value), "").split()
-        if sorted(stored) != sorted(arg.axis_names):
-            yield (
-                f"argument {arg.name!r} has the axes {arg.axes!r}, but its layout for "
-                f"{arg.layout.param}={value} is {' '.join(stored)!r}"
-            )
+def _never_both(one: Arg, other: Arg) -> bool:
+    """Return whether a param keeps two arguments of one name apart."""
+    return any(
+        not set(values) & set(other.when[name])
+        for name, values in one.when.items()
+        if name in other.when
+    )

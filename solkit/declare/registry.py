@@ -8,8 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from solkit.declare.arg import Arg, Array
 from solkit.declare.kernel import CPU_DTYPES, Kernel
 from solkit.declare.operator import Operator
+from solkit.dtypes import DTYPES
 from solkit.errors import BadInput, SolkitError, unknown, words
 from solkit.resources import folder
 
@@ -86,17 +88,44 @@ def reference_kernel(operator: Operator) -> Kernel:
 
 
 def _writes_outputs(operator: Operator) -> Callable[..., None]:
-    def run(**values: Any) -> None:  # noqa: ANN401  # arrays and params by name
-        outputs = {arg.name for arg in operator.args if arg.role == "out"}
-        results = operator.reference(
-            **{name: value for name, value in values.items() if name not in outputs}
-        )
-        if len(operator.outputs) == 1:
+    asked = (*operator.reference_params, *operator.reference_axes)
+
+    def run(**values: Any) -> None:  # noqa: ANN401  # arrays, params and axes by name
+        present = {arg.name: arg for arg in operator.args if arg.exists(values)}
+        inputs = {
+            name: _given(arg, values[name]) for name, arg in present.items() if arg.role != "out"
+        }
+        rest = {name: values[name] for name in asked if name in values}
+        results = operator.reference(**inputs, **rest)
+        outputs = [arg for arg in present.values() if arg.role != "in"]
+        if len(outputs) == 1 and not isinstance(results, tuple):
             results = (results,)
-        for arg, result in zip(operator.outputs, results, strict=True):
-            values[arg.name][...] = result
+        for arg, result in zip(outputs, results, strict=True):
+            values[arg.name][...] = _stored(arg, result)
 
     return run
+
+
+def _given(arg: Arg, array: Array) -> Array:
+    """Return an input as a reference takes it: codes as their values, integers as float64."""
+    from solkit.declare import fp8  # noqa: PLC0415  # NumPy loads only where it is used
+
+    if arg.dtype == fp8.NAME:
+        return fp8.decoded(array)
+    return array.astype("f8") if _number(arg) == "int" else array
+
+
+def _stored(arg: Arg, result: Array) -> Array:
+    """Return a reference's result as an array of the argument's dtype holds it."""
+    from solkit.declare import fp8  # noqa: PLC0415  # as above
+
+    if arg.dtype == fp8.NAME:
+        return fp8.encoded(result)
+    return result.round() if _number(arg) == "int" else result  # a plain store would cut off
+
+
+def _number(arg: Arg) -> str:
+    return DTYPES[arg.dtype].number if arg.dtype else "float"
 
 
 def load(path: Path) -> list[Operator | Kernel]:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from solkit.declare.operator import Array, Operator
+from solkit.declare.arg import Arg, Array
+from solkit.declare.operator import Operator
 from solkit.errors import NoDevice
 from solkit.measure.device.base import Buffers, Call, Device
+from solkit.measure.indexed import refuse_outside
 from solkit.model import CacheMode, Case, Verdict
 from solkit.units import capacity
 
@@ -63,7 +65,7 @@ class NoRoom(NoDevice):
 class BufferSets:
     """The arrays of every argument, `count` times over, handed out in turn."""
 
-    operator: Operator
+    args: tuple[Arg, ...]
     arrays: dict[str, Sequence[Array]]
     pristine: dict[str, Array]
     count: int
@@ -107,14 +109,14 @@ class BufferSets:
 
     def repair(self, device: Device, case: Case, seed: int) -> None:
         """Give the inputs their first values back, in every set, after a kernel wrote to them."""
-        for arg in self.operator.args:
+        for arg in self.args:
             if arg.role == "in":
                 (source,) = device.allocate(arg, case, 1, seed)
                 device.copy_all(source, self.arrays[arg.name])
 
     def poison(self, device: Device, number: int) -> None:
         """Fill the outputs of a set with NaN, so that what a kernel doesn't write shows."""
-        for arg in self.operator.args:
+        for arg in self.args:
             if arg.role == "out":
                 device.poison(self.arrays[arg.name][number])
 
@@ -122,8 +124,12 @@ class BufferSets:
 def make(
     device: Device, operator: Operator, case: Case, seed: int, *, most_sets: int = MOST_SETS
 ) -> BufferSets:
-    """Allocate the sets of a case, `most_sets` at most; NoRoom when not even one fits."""
-    footprint = sum(arg.nbytes(case) for arg in operator.args)
+    """Allocate the sets of a case, `most_sets` at most; NoRoom when not even one fits.
+
+    BadInput where an index points outside what is gathered by it.
+    """
+    args = operator.args_of(case)
+    footprint = sum(arg.nbytes(case) for arg in args)
     free = device.free_bytes()
     if footprint > free:
         raise NoRoom(
@@ -143,11 +149,10 @@ def make(
     if device.whole_rotation:
         most_sets = min(most_sets, device.most_calls)
     count = min(wanted, most_sets) if cold else 1
-    arrays = {arg.name: device.allocate(arg, case, count, seed) for arg in operator.args}
+    arrays = {arg.name: device.allocate(arg, case, count, seed) for arg in args}
+    refuse_outside(device, operator, case, arrays)
     pristine = {
-        arg.name: device.allocate(arg, case, 1, seed)[0]
-        for arg in operator.args
-        if arg.role == "inout"
+        arg.name: device.allocate(arg, case, 1, seed)[0] for arg in args if arg.role == "inout"
     }
     label = cache_label(
         case.cache_mode,
@@ -156,7 +161,7 @@ def make(
         sets=count,
         multiple=multiple,
     )
-    return BufferSets(operator, arrays, pristine, count, label, footprint, once)
+    return BufferSets(args, arrays, pristine, count, label, footprint, once)
 
 
 def settle(device: Device, sets: BufferSets, bind: Callable[[Buffers], Call]) -> None:

@@ -92,7 +92,7 @@ def best_stream(
     operator = workshop.registry.operators[stream]
     names = workshop.registry.kernel_names(stream, "cuda")
     cases = [_case(operator, name, traffic_bytes) for name in names]
-    footprint = sum(arg.nbytes(cases[0]) for arg in operator.args)
+    footprint = sum(arg.nbytes(cases[0]) for arg in operator.args_of(cases[0]))
     if LEAST_SETS * footprint > buffers.MEMORY_FRACTION * device.free_bytes():
         return None
     sets = buffers.make(device, operator, cases[0], workshop.seed)

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from solkit.declare.operator import Arg, Array, Operator
+from solkit.declare.arg import Arg, Array
+from solkit.declare.operator import Operator
 from solkit.dtypes import DTYPES
 from solkit.measure.device.base import Buffers, Device
 from solkit.measure.expectation import Expectation, Expected, expect, fetched, reference_at
@@ -13,6 +14,8 @@ from solkit.model import Case, Check
 
 __all__ = ["CheckFailed", "Expectation", "changed_input", "compare", "expect"]
 
+_DIGITS, _INT_DIGITS = 6, 10  # of a value that is told; int32 has ten
+INTEGER_POISON = -1  # every bit set
 _FINITE_REMEDY = "look for an overflow, a division by zero, or memory that was read unwritten"
 
 
@@ -26,14 +29,13 @@ def compare(
     """
     worst, compared = 0.0, 0
     tolerances = []
-    for arg in operator.outputs:
-        want, array, dtype = expected.outputs[arg.name], buffers[arg.name], arg.dtype_of(case)
+    for arg in operator.outputs_of(case):
+        want, array = expected.outputs[arg.name], buffers[arg.name]
         seen = fetched(device, buffers, arg, case, expected.index)
         error = _error(seen, want)
-        # What was not written is NaN, so outputs that are finite throughout need no second look.
-        stray = 0 if expected.whole else device.non_finite_count(array, dtype)
+        stray = 0 if expected.whole else _stray_count(device, array, arg, case, want)
         if not (error <= 1.0 and want.finite) or stray:
-            _all_written(device.unwritten_count(array, dtype), arg, case)
+            _all_written(_unwritten_count(device, array, arg, case, want), arg, case)
             error = _exact_error(seen, want, arg, expected)
             if want.finite:
                 _finite_beyond(device, operator, case, buffers, arg, stray)
@@ -54,11 +56,33 @@ def changed_input(
     device: Device, operator: Operator, case: Case, buffers: Buffers, expected: Expectation
 ) -> str:
     """Return the first input that no longer holds what the reference was given, or nothing."""
-    del case
-    for arg in operator.args:
+    for arg in operator.args_of(case):
         if arg.role == "in" and device.checksum(buffers[arg.name]) != expected.checksums[arg.name]:
             return arg.name
     return ""
+
+
+def _stray_count(device: Device, array: Array, arg: Arg, case: Case, want: Expected) -> int:
+    """Return how many elements need a second look.
+
+    What was not written is NaN, so floats that are finite throughout need none; of integers it is
+    what holds the poison.
+    """
+    if DTYPES[arg.dtype_of(case)].number == "int":
+        return _unwritten_count(device, array, arg, case, want)
+    return device.non_finite_count(array, arg.dtype_of(case))
+
+
+def _unwritten_count(device: Device, array: Array, arg: Arg, case: Case, want: Expected) -> int:
+    """Return how many elements hold the poison.
+
+    Where the reference of an integer output says -1 itself, some of them tell nothing; all do.
+    """
+    count = device.unwritten_count(array, arg.dtype_of(case))
+    integer = DTYPES[arg.dtype_of(case)].number == "int"
+    if integer and count < arg.count(case) and (want.values == INTEGER_POISON).any():
+        return 0
+    return count
 
 
 def _error(seen: Array, want: Expected) -> float:
@@ -99,7 +123,7 @@ def _exact_error(seen: Array, want: Expected, arg: Arg, expected: Expectation) -
 
 
 def _all_written(count: int, arg: Arg, case: Case) -> None:
-    total = _total(arg, case)
+    total = arg.count(case)
     message = f"{count} of {total} elements of {arg.name!r} were not written"
     if count == total > 0:
         raise CheckFailed(
@@ -108,10 +132,12 @@ def _all_written(count: int, arg: Arg, case: Case) -> None:
             verdict="unwritten",
         )
     if count:
+        integer = DTYPES[arg.dtype_of(case)].number == "int"
+        value = "; if -1 is a value of it, let another stand for that" if integer else ""
         raise CheckFailed(
             message,
             remedy="write every element: outputs hold no values before the call, so none may be "
-            "left, nor added to",
+            f"left, nor added to{value}",
             verdict="unwritten",
         )
 
@@ -124,32 +150,37 @@ def _finite_beyond(
     The reference is computed there alone. It can't be where inputs changed in place: then a finite
     sample speaks for all.
     """
-    array, dtype, stored = buffers[arg.name], arg.dtype_of(case), arg.stored_axes(case.params)
+    array, dtype = buffers[arg.name], arg.dtype_of(case)
     place = np.unravel_index(device.first_non_finite(array, dtype), arg.stored_shape(case))
-    at = {axis: int(position) for axis, position in zip(stored, place, strict=True)}
-    where = f"{arg.name}[{', '.join(f'{axis} {at[axis]}' for axis in arg.axis_names)}]"
-    seen = device.fetch(array, dtype, [np.array([at[axis]]) for axis in stored]).item()
+    at = [int(place[stored]) for stored in arg.stored_places(case.params)]
+    named = (f"{word} {position}" for word, position in zip(arg.axis_names, at, strict=True))
+    where = f"{arg.name}[{', '.join(named)}]"
+    seen = device.fetch(array, dtype, [np.array([position]) for position in place]).item()
     says = "is finite in all of the sample"
-    if all(other.role != "inout" for other in operator.args):
-        index = {
-            axis: np.array([at[axis]]) if axis in operator.independent and axis in at else None
+    if all(other.role != "inout" for other in operator.args_of(case)):
+        alone = [dim.axis if dim.axis in operator.independent else None for dim in arg.dims]
+        index: dict[str, Any] = {
+            axis: np.unique([spot for held, spot in zip(alone, at, strict=True) if held == axis])
+            if axis in alone
+            else None
             for axis in operator.axes
         }
         values = reference_at(device, operator, case, buffers, index)[arg.name]
-        want = values[tuple(0 if index[axis] is not None else at[axis] for axis in arg.axis_names)]
+        want = values[
+            tuple(
+                np.searchsorted(index[axis], spot) if axis else spot
+                for axis, spot in zip(alone, at, strict=True)
+            )
+        ]
         if not np.isfinite(want):
             return
         says = f"says {want:.6g}"
     raise CheckFailed(
-        f"{where} is {seen:.6g}, the reference {says}; {count} of {_total(arg, case)} elements are "
+        f"{where} is {seen:.6g}, the reference {says}; {count} of {arg.count(case)} elements are "
         "NaN or infinite, none of them in the sample of the reference",
         remedy=_FINITE_REMEDY,
         verdict="non_finite",
     )
-
-
-def _total(arg: Arg, case: Case) -> int:
-    return arg.nbytes(case) // DTYPES[arg.dtype_of(case)].item_bytes
 
 
 def _allowance(want: Expected) -> str:
@@ -162,8 +193,11 @@ def _told(
 ) -> str:
     """Say what stands at a place, by its own indices: `y[rows 4, cols 1] is 7.5, ... says 6`."""
     parts = []
-    for axis, position in zip(arg.axis_names, place, strict=True):
-        chosen = expected.index[axis]
-        parts.append(f"{axis} {int(position) if chosen is None else int(chosen[position])}")
+    for dim, position in zip(arg.dims, place, strict=True):
+        chosen = expected.index[dim.axis] if dim.axis else None
+        parts.append(f"{dim.word} {int(position) if chosen is None else int(chosen[position])}")
     where = f"{arg.name}[{', '.join(parts)}]"
-    return f"{where} is {seen[place]:.6g}, the reference says {want.values[place]:.6g}"
+    digits = _INT_DIGITS if not want.tolerance.absolute_fraction else _DIGITS
+    return (
+        f"{where} is {seen[place]:.{digits}g}, the reference says {want.values[place]:.{digits}g}"
+    )

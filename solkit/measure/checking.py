@@ -81,7 +81,9 @@ def _stays_on_its_stream(device: Device, sets: buffers.BufferSets, entry: Entry)
     sets.poison(device, 0)
     arrays, case = sets.buffers(0), entry.job.case
     outputs = [
-        (arrays[arg.name], arg.dtype_of(case)) for arg in entry.operator.args if arg.role == "out"
+        (arrays[arg.name], arg.dtype_of(case))
+        for arg in entry.operator.args_of(case)
+        if arg.role == "out"
     ]
     stray = device.stray_work(entry.ready.bind(arrays), outputs)
     device.synchronize()

@@ -39,6 +39,7 @@ class Entry:
     spent_s: float = 0.0
     ended: str = ""
     energy_j: float | None = None
+    launch_s: float | None = None
     notes: list[str] = field(default_factory=list)
     failed: Failed | None = None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.declare.operator import Array
+from solkit.declare.arg import Array
 from solkit.measure.ceilings import STREAMS
 from solkit.measure.host import cpu_facts
 from solkit.model import Ceilings, DramCeiling, PipeCeiling

@@ -86,6 +86,7 @@ def outcome(
         energy_j=entry.energy_j,
         other_process_count=other_process_count,
         place_fraction=place_fraction,
+        launch_s=entry.launch_s,
     )
 
 

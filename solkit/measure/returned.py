@@ -1,9 +1,10 @@
 """What a Python kernel returned, held against its declared outputs. No device library is needed."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from solkit.declare.operator import Array
+from solkit.declare.arg import Array
 from solkit.errors import words
 from solkit.measure.verdict import CheckFailed
 
@@ -42,6 +43,14 @@ def claimed(result: object, targets: Mapping[str, Array]) -> Mapping[str, Any]:
                 verdict="wrong_shape",
             )
     return dict(zip(targets, results, strict=True))
+
+
+def bytes_of(array: Any) -> Any:  # noqa: ANN401  # whatever speaks DLPack
+    """Return torch's 8-bit floats as their bytes, which DLPack has no other word for."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor) and array.element_size() == 1:
+        return array.detach().view(torch.uint8)
+    return array
 
 
 def on_device(

@@ -8,6 +8,7 @@ wrong_shape    what the kernel returned has another count or shape than the decl
 wrong_dtype    what it returned has another dtype, or lies on another device
 other_stream   work went on after the stream was idle
 no_kernel      the device had nothing to do
+unaligned      an array begins where the kernel's vector accesses can't
 """
 
 from solkit.errors import SolkitError

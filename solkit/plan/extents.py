@@ -51,7 +51,7 @@ def _extent(item: Item, axis: str, *, hint: bool = False) -> int:
             f"{item.where}: {axis} in shapes must be one number",
             remedy="lists and ranges go under grid:",
         )
-    return item.whole(axis, least=1, most=MOST_EXTENT)
+    return item.whole(axis, least=0, most=MOST_EXTENT)
 
 
 def _axis(item: Item, axis: str, most: int) -> Axis:
@@ -69,7 +69,9 @@ def _axis(item: Item, axis: str, most: int) -> Axis:
             f"{item.where}: the range of {axis} needs either factor or step",
             remedy="e.g. {from: 1, to: 32768, factor: 4}",
         )
-    first, last = _extent(keys["from"], f"{axis}.from"), _extent(keys["to"], f"{axis}.to")
+    first, last = (
+        keys[name].whole(f"{axis}.{name}", least=1, most=MOST_EXTENT) for name in ("from", "to")
+    )
     if last < first:
         raise BadInput(
             f"{item.where}: the range of {axis} ends below its start", remedy="swap from and to"

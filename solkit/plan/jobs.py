@@ -68,7 +68,7 @@ def plan(
     asked: list[int] = []
     for place, case in enumerate(cases):
         kernel = kernels[case.operator, case.kernel]
-        reason = target.refuses_kernel(case, operators[case.operator], kernel)
+        reason = _empty(case) or target.refuses_kernel(case, operators[case.operator], kernel)
         if reason:
             found[place] = Skipped(case, reason)
         else:
@@ -196,6 +196,14 @@ class _Target:
             + (" (temporaries included)" if copies > 1 else "")
             + f", {units.capacity(self.free_bytes)} are free on {self._name}"
         )
+
+
+def _empty(case: Case) -> str:
+    """Say which axes leave a case without work, or nothing: no work model is asked about it."""
+    names = [axis for axis, extent in case.shape.items() if extent == 0]
+    if not names:
+        return ""
+    return f"nothing to do: {' and '.join(names)} {'is' if len(names) == 1 else 'are'} 0"
 
 
 def _free_bytes(gpu: Gpu | None, facts: DeviceFacts | None) -> int | None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from solkit.dtypes import DTYPES
+from solkit.dtypes import CASE_DTYPES
 from solkit.model import Case, Run
 from solkit.plan.extents import MOST_EXTENT
 from solkit.plan.sweep import VERSION
@@ -19,17 +19,18 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def shapes_schema() -> dict[str, Any]:
     """Return the schema of shapes.yaml; operators, axes and params are the catalog's to check."""
-    extent = {"type": "integer", "minimum": 1, "maximum": MOST_EXTENT}
+    extent = {"type": "integer", "minimum": 0, "maximum": MOST_EXTENT}
+    positive = {**extent, "minimum": 1}
     param = {"type": ["string", "number", "boolean"]}
-    dtype = {"enum": list(DTYPES)}
+    dtype = {"enum": list(CASE_DTYPES)}
     span = {
         "type": "object",
         "description": "from, from x factor (or + step), ... up to and including to",
         "properties": {
-            "from": extent,
-            "to": extent,
+            "from": positive,
+            "to": positive,
             "factor": {**extent, "minimum": 2},
-            "step": extent,
+            "step": positive,
         },
         "required": ["from", "to"],
         "oneOf": [{"required": ["factor"]}, {"required": ["step"]}],

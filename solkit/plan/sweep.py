@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 
 from solkit.declare.catalog import Catalog, OperatorInfo
-from solkit.dtypes import DTYPES
+from solkit.dtypes import CASE_DTYPES
 from solkit.errors import BadInput, unknown
 from solkit.model import Case, Param
 from solkit.plan.document import COMMAND_LINE, Item, load, parse
@@ -262,7 +262,7 @@ def _known_name(item: Item, known: Sequence[str], what: str) -> str:
 
 
 def _dtypes(item: Item) -> tuple[str, ...]:
-    return tuple(_known_name(dtype, tuple(DTYPES), "dtype") for dtype in item.each("dtype"))
+    return tuple(_known_name(dtype, CASE_DTYPES, "dtype") for dtype in item.each("dtype"))
 
 
 def _params(item: Item | None, operator: OperatorInfo) -> dict[str, tuple[Param, ...]]:

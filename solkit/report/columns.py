@@ -75,6 +75,7 @@ COLUMNS = (
     _number("busy_s", lambda it: it.outcome.busy_s),
     _number("energy_j", lambda it: it.outcome.energy_j),
     Column("verdict", str, lambda _: None),
+    _number("launch_s", lambda it: it.outcome.launch_s),
 )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from solkit import units
 from solkit.judge.score import Judged, Scored
 from solkit.model import Failed
+from solkit.report.fact import present
 from solkit.report.heat import LONG, LONG_ROWS
 from solkit.report.plain import counted, line
 from solkit.report.table import NONE, ratio, shape_text
@@ -179,9 +180,11 @@ def _tally(name: str, groups: Sequence[Group]) -> str:
     mean = _mean(ratios_of(groups)[name])
     gaps = [item.gap_score for item in timed if item.gap_score is not None]
     gap = f", median gap score {units.digits(median(gaps))}" if gaps else ""
+    launches = present(item.outcome.launch_s for item in timed)
+    cost = f"; launching it costs the host {units.seconds(median(launches))}" if launches else ""
     return (
         f"{line(name, 80)} is the fastest in {fastest:,} of {counted(len(timed), 'group')}, "
-        f"{ratio(mean)} the fastest at the geometric mean{gap}"
+        f"{ratio(mean)} the fastest at the geometric mean{gap}{cost}"
     )
 
 

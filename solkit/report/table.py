@@ -145,6 +145,11 @@ def _energy(scored: Scored) -> Cell:
     return Cell(text or NONE, aside)
 
 
+def _launch(scored: Scored) -> Cell:
+    launch_s = scored.outcome.launch_s
+    return Cell(units.seconds(launch_s) if launch_s is not None else NONE)
+
+
 def _remarks(scored: Scored) -> Cell:
     said = "; ".join(remarks(scored))
     return Cell(said, style="words" if said else "")
@@ -227,6 +232,13 @@ COLUMNS = (
         optional=True,
     ),
     Column("Energy", "of a call, and what a joule of it does", "number", _energy, optional=True),
+    Column(
+        "Launch",
+        "the host's time to enqueue a call: no part of Time",
+        "number",
+        _launch,
+        optional=True,
+    ),
     Column("Remarks", "what its samples say beside the median", "text", _remarks, optional=True),
 )
 SOL_PLACE = next(place for place, column in enumerate(COLUMNS) if column.name == "SOL")

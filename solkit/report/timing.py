@@ -9,7 +9,7 @@ from solkit.model import Run
 from solkit.report.fact import Fact, between, present
 from solkit.report.manner import UNBLOCKED, cache_means, method_means, settle_means
 from solkit.report.plain import counted, line, listed
-from solkit.stats import quantile
+from solkit.stats import median, quantile
 
 
 def clock_facts(run: Run, scored: Sequence[Scored]) -> list[Fact]:
@@ -53,6 +53,7 @@ def timing_facts(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
         Fact("Timing", line(run.method), method_means(run.method)),
         *_other_methods(run, scored),
         Fact("Empty-kernel floor", between(floors, units.seconds), "by the same method"),
+        *_launch_cost(scored),
         Fact("Cache", line(run.cache), cache_means(run.cache)),
     ]
     if proof:
@@ -66,6 +67,15 @@ def timing_facts(run: Run, scored: Sequence[Scored]) -> tuple[Fact, ...]:
         made.append(Fact("Inputs", listed(inputs, 4)))
     made.append(Fact("Values checked", units.count(compared), "against the NumPy references"))
     return tuple(made)
+
+
+def _launch_cost(scored: Sequence[Scored]) -> list[Fact]:
+    """Say what a launch costs the host, where that is not the work itself."""
+    found = present(item.outcome.launch_s for item in scored)
+    if not found:
+        return []
+    said = f"to enqueue a call, {units.seconds(median(found))} at the median; no part of any time"
+    return [Fact("Launch cost, host", between(found, units.seconds), said)]
 
 
 def _other_methods(run: Run, scored: Sequence[Scored]) -> list[Fact]:

@@ -13,6 +13,7 @@ VERDICT_WORDS: dict[Verdict, str] = {
     "changed_input": "an input was changed",
     "other_stream": "work on another stream",
     "no_kernel": "no kernel ran",
+    "unaligned": "an unaligned array",
     "out_of_memory": "out of memory",
     "timeout": "no end within the timeout",
     "crashed": "the worker crashed",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from solkit.declare.operator import Arg
+from solkit.declare.arg import Arg
 from solkit.measure.bench import Bench, Settings
 from solkit.measure.manner import Manner
 from solkit.measure.probe import cuda_devices

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from solkit.declare.arg import Arg
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.measure.check import CheckFailed, compare, expect
 from solkit.measure.device.cpu import CpuDevice
 from solkit.model import Case, Check, Param, Verdict, Work
@@ -34,7 +35,7 @@ def case_of(rows: int = ROWS, cols: int = COLS, **params: Param) -> Case:
 
 
 def buffers_of(declared: Operator, case: Case) -> Buffers:
-    return {arg.name: DEVICE.allocate(arg, case, 1, 3)[0] for arg in declared.args}
+    return {arg.name: DEVICE.allocate(arg, case, 1, 3)[0] for arg in declared.args_of(case)}
 
 
 def run(function: Function, declared: Operator, case: Case, buffers: Buffers) -> None:

@@ -2,9 +2,10 @@
 
 from datetime import date
 
+from solkit.declare.arg import Arg, Layout
 from solkit.declare.catalog import LocalCatalog
 from solkit.declare.kernel import Kernel, Launch
-from solkit.declare.operator import Arg, Layout, Operator
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
 from solkit.gpu import Gpu, Pipe, Source
 from solkit.model import Case, Step, Work

@@ -86,7 +86,7 @@ def test_a_right_kernel_is_measured_and_checked(shared: Bench) -> None:
         ("check", "wrong_shape", "(1023, 256)", "returns_another_shape"),
         ("launch", "", "ArithmeticError: not today (raises.py, line 9)", "raises"),
         ("launch", "", "AssertionError: rows are negative (wants_too_much.py", "asserts"),
-        ("launch", "", "got an unexpected keyword argument 'y'", "wrong_argument_list"),
+        ("compile", "", "missing a required argument: 'out'", "wrong_argument_list"),
         ("launch", "out_of_memory", "Unable to allocate 4.00 PiB", "wants_all_memory"),
         ("launch", "crashed", "the worker ended with signal SIGSEGV", "segfaults"),
         ("launch", "crashed", "the worker ended with signal SIGABRT", "aborts"),

@@ -10,7 +10,8 @@ from fake_device import MIB, CleaningDevice, FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solkit.declare.operator import Arg, Array, Operator
+from solkit.declare.arg import Arg, Array
+from solkit.declare.operator import Operator
 from solkit.errors import NoDevice
 from solkit.measure.buffers import BufferSets, cache_label, make, set_count, settle
 from solkit.measure.device.base import Call

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from small_catalog import PRODUCT, SCALE, catalog
 
+from solkit.declare.arg import Arg
 from solkit.declare.catalog import CaseFacts, KernelInfo, OperatorInfo, case_facts
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.model import Case, Step, Work
 
 CASE = Case("twice", "fast", {"rows": 8}, "fp32")
@@ -97,7 +98,10 @@ def test_a_refusal_is_no_problem() -> None:
         ("counts write_bytes as 4.0, no whole number", Work(4, 4.0)),  # type: ignore[arg-type]
         ("counts read_bytes as True, no whole number", Work(True, 4)),  # noqa: FBT003  # the point
         ("counts fp32 as -8, no whole number", Work(4, 4, {"fp32": -8})),
-        ("counts sfu as 9223372036854775808", Work(4, 4, {}, {"sfu": 2**63})),
+        (
+            "counts sfu as 9223372036854775808, more than any machine can: take a",
+            Work(4, 4, {}, {"sfu": 2**63}),
+        ),
         ("unknown pipe 'tensor'", Work(4, 4, {"tensor": 8})),
         ("unknown pipe 'fp31'", Work(4, 4, {}, {"fp31": 8})),
         ("moves no bytes", Work(0, 0, {"fp32": 8})),
@@ -106,6 +110,18 @@ def test_a_refusal_is_no_problem() -> None:
 def test_a_wrong_work_model_is_the_problem_of_its_case(words: str, work: Any) -> None:
     """Named with what it counted; nothing of it is used."""
     assert words in problem(work)
+
+
+@pytest.mark.parametrize("reason", [True, ["no"], 0])
+def test_a_refusal_is_in_words(reason: Any) -> None:
+    """Of the operator as of a kernel: the report has to say why."""
+    said = f"returned {reason!r}, neither words nor None"
+    assert f"refuse of the operator 'twice' {said}" in problem(
+        Work(4, 4), refuse=lambda _case: reason
+    )
+    kernel = Kernel(name="odd", operator=SCALE, function=print, refuse=lambda _case: reason)
+    facts = case_facts(SCALE, kernel, Case("scale", "odd", {"rows": 2, "cols": 2}, "fp32"))
+    assert f"refuse of the kernel 'odd' {said}" in (facts.problem or "")
 
 
 def test_a_wrong_unfused_form_is_a_problem_too() -> None:
@@ -122,3 +138,48 @@ def test_the_operators_of_these_tests_are_themselves_right() -> None:
         Case(PRODUCT.name, "solkit", {"M": 2, "N": 2, "K": 2}, "fp16", held),
     ]
     assert [None, None] == [facts.problem for facts in catalog().describe(cases)]
+
+
+def test_a_shape_without_a_meaning_is_refused_for_every_kernel_before_its_work() -> None:
+    """The operator is asked first: nothing else of it need make sense there."""
+
+    def too_many(case: Case) -> str | None:
+        return "top_k 9 is more than the 8 experts" if case.shape["rows"] == 8 else None
+
+    operator = Operator(
+        name="twice",
+        args=(Arg("x", "rows"), Arg("y", "rows", "out")),
+        work=explode,
+        reference=lambda x: x,
+        refuse=too_many,
+    )
+    kernel = Kernel(
+        name="fast", operator=operator, function=print, refuse=lambda _case: "never asked"
+    )
+    facts = case_facts(operator, kernel, CASE)
+    assert ("top_k 9 is more than the 8 experts", None) == (facts.refusal, facts.problem)
+    other = case_facts(operator, kernel, Case("twice", "fast", {"rows": 9}, "fp32"))
+    assert "KeyError" in (other.problem or "")
+
+
+def test_only_the_arguments_that_a_case_has_need_memory() -> None:
+    """A mask of 8 fp32 numbers, where there is one."""
+    operator = Operator(
+        name="twice",
+        args=(
+            Arg("x", "rows"),
+            Arg("mask", "rows", when={"mask_kind": ("additive",)}),
+            Arg("y", "rows/3", "out", dtype="fp8_e4m3"),
+        ),
+        work=lambda _case: Work(1, 1),
+        reference=lambda x, mask=0.0: x + mask,
+        params={"mask_kind": ("none", "additive")},
+    )
+    kernel = Kernel(name="fast", operator=operator, function=print)
+    needs = [
+        case_facts(
+            operator, kernel, Case("twice", "fast", {"rows": 8}, "fp32", {"mask_kind": kind})
+        ).buffer_bytes
+        for kind in ("none", "additive")
+    ]
+    assert [4 * 8 + 3, 2 * 4 * 8 + 3] == needs

@@ -19,9 +19,11 @@ from checking import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solkit.declare.operator import Arg, Tolerance
+from solkit.declare import fp8
+from solkit.declare.arg import Arg
+from solkit.declare.operator import Operator, Tolerance
 from solkit.measure.check import CheckFailed, changed_input, compare, expect
-from solkit.model import Check
+from solkit.model import Case, Check
 
 TWO_OUTPUTS = (Arg("x", "rows cols"), Arg("y", "rows cols", "out"), Arg("z", "rows cols", "out"))
 
@@ -344,3 +346,191 @@ def test_a_change_far_from_the_sample_is_seen(change: Callable[[Any], None]) -> 
     assert "" == changed_input(DEVICE, declared, case, buffers, expected)
     change(buffers["x"])
     assert "x" == changed_input(DEVICE, declared, case, buffers, expected)
+
+
+def ranks(factor: float = 0.25) -> Operator:
+    """Return an operator whose second output is the place of each row's largest value."""
+    return operator(
+        lambda x: (factor * x, np.argmax(x, axis=1)),
+        args=(
+            Arg("x", "rows cols"),
+            Arg("y", "rows cols", "out", dtype="fp8_e4m3"),
+            Arg("place", "rows", "out", dtype="int32"),
+        ),
+    )
+
+
+def coded(x: Any, y: Any, place: Any) -> None:
+    y[...] = fp8.encoded(x / 4)
+    place[...] = np.argmax(x, axis=1)
+
+
+def test_codes_are_held_against_the_unrounded_value_and_integers_are_exact() -> None:
+    """Half a step of eight is allowed to a code, nothing to an integer."""
+    done = checked(coded, declared=ranks())
+    assert "0.0626 relative + 0.00098, 0 relative + 0" == done.tolerance
+    assert 0.5 < done.error_fraction < 1.0
+    assert 36 == done.compared_count
+
+
+def test_a_code_that_was_cut_off_instead_of_rounded_is_wrong() -> None:
+    """Toward zero it is off by up to a whole step."""
+
+    def cut(x: Any, y: Any, place: Any) -> None:
+        coded(x, y, place)
+        over = np.abs(fp8.decoded(y)) > np.abs(x / 4)
+        y[...] = np.where(over, y - 1, y)
+
+    verdict, message = found(cut, declared=ranks(), case=case_of(rows=40))
+    assert "wrong_values" == verdict
+    assert "are off by more than 0.0626 relative + 0.00098" in message
+
+
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_single_code_beside_the_right_one_is_wrong(off: int) -> None:
+    """A step may be no more than a sixteenth of a value: its own half is what is allowed."""
+
+    def beside(x: Any, y: Any, place: Any) -> None:
+        coded(x, y, place)
+        row, col = np.unravel_index(np.argmax(np.abs(x)), x.shape)  # never zero, never the largest
+        y[row, col] = int(y[row, col]) + off
+
+    verdict, message = found(beside, declared=ranks(), case=case_of(rows=40))
+    assert "wrong_values" == verdict
+    assert "; 1 of " in message
+
+
+def test_what_is_beyond_the_largest_code_saturates() -> None:
+    """The reference is held at 448, where a conversion stops, too."""
+
+    def large(x: Any, y: Any, place: Any) -> None:
+        coded(4e4 * x, y, place)
+
+    assert checked(large, declared=ranks(1e4)).error_fraction < 1.0
+
+
+def test_an_integer_that_is_off_by_one_is_wrong() -> None:
+    """Whatever else is right."""
+
+    def off(x: Any, y: Any, place: Any) -> None:
+        coded(x, y, place)
+        place[2] += 1
+
+    verdict, message = found(off, declared=ranks())
+    assert "wrong_values" == verdict
+    assert message.startswith("place[rows 2] is ")
+    assert message.endswith("1 of 6 compared elements are off by more than 0 relative + 0")
+
+
+@pytest.mark.parametrize("rows", [6, 400_000])
+def test_an_integer_that_was_not_written_is_told_wherever_it_is(rows: int) -> None:
+    """Every bit set is -1, which no index or count is; beyond the sample, too."""
+    case = case_of(rows=rows)
+
+    def all_but_one(x: Any, y: Any, place: Any) -> None:
+        coded(x, y, place)
+        place[rows // 2 + 1] = -1
+
+    assert ("unwritten", f"1 of {rows} elements of 'place' were not written") == found(
+        all_but_one, declared=ranks(), case=case
+    )
+
+
+def test_large_integers_are_told_to_the_last_digit() -> None:
+    """Off by one in ten digits."""
+    declared = operator(
+        lambda x: 2_000_000_000 + 0 * x,
+        args=(Arg("x", "rows cols"), Arg("y", "rows cols", "out", dtype="int32")),
+    )
+
+    def off(x: Any, y: Any) -> None:
+        del x
+        y[...] = 2_000_000_000
+        y[2, 1] += 1
+
+    assert "y[rows 2, cols 1] is 2000000001, the reference says 2000000000;" in (
+        failure(off, declared=declared).message
+    )
+
+
+def test_a_place_is_told_where_two_dims_are_of_one_axis() -> None:
+    """Beyond the sample of a square array: the row and the column are not the same."""
+    declared = operator(
+        args=(Arg("x", "rows rows"), Arg("y", "rows rows", "out")), dtypes=("fp32",)
+    )
+
+    def stray(x: Any, y: Any) -> None:
+        np.multiply(x, 2, out=y)
+        y[667, 501] = np.inf
+
+    case = Case("twice", "k", {"rows": 1999}, "fp32")
+    verdict, message = found(stray, declared=declared, case=case)
+    assert "non_finite" == verdict
+    assert message.startswith("y[rows 667, rows 501] is inf, the reference says ")
+    assert "none of them in the sample" in message
+
+
+@pytest.mark.parametrize("rows", [6, 400_000])
+def test_where_the_reference_says_minus_one_it_is_a_value(rows: int) -> None:
+    """A right kernel passes, a wrong one is wrong and not unwritten; one that does nothing is."""
+
+    def place_of(x: Any, rows: Any) -> Any:
+        return np.where(x[:, 0] > 0, rows % 2, -1)
+
+    place = Arg("place", "rows", "out", dtype="int32")
+    declared, case = operator(place_of, args=(Arg("x", "rows cols"), place)), case_of(rows=rows)
+
+    def kernel(x: Any, place: Any) -> None:
+        place[...] = place_of(x, np.arange(rows))
+
+    def wrong(x: Any, place: Any) -> None:
+        kernel(x, place)
+        place[1] = 77
+
+    assert 0.0 == checked(kernel, declared=declared, case=case).error_fraction
+    verdict, message = found(wrong, declared=declared, case=case)
+    assert ("wrong_values", True) == (verdict, message.startswith("place[rows 1] is 77"))
+    verdict, message = found(lambda **_: None, declared=declared, case=case)
+    assert ("unwritten", True) == (verdict, message.startswith(f"{rows} of {rows} elements"))
+
+
+def test_codes_that_were_not_written_are_told() -> None:
+    """0xFF is a NaN that conversions don't make."""
+
+    def half(x: Any, y: Any, place: Any) -> None:
+        coded(x, y, place)
+        y[3:] = 0xFF
+
+    assert ("unwritten", "15 of 30 elements of 'y' were not written") == found(
+        half, declared=ranks()
+    )
+
+
+def test_8_bit_integers_can_not_tell_what_was_not_written() -> None:
+    """Every value is one of theirs: a wrong one is told as wrong."""
+    declared = operator(
+        lambda x: np.rint(50 * np.tanh(x)),
+        args=(Arg("x", "rows cols"), Arg("y", "rows cols", "out", dtype="int8")),
+    )
+    verdict, message = found(lambda **_: None, declared=declared)
+    assert ("wrong_values", True) == (verdict, " is -1, the reference says " in message)
+
+
+def test_an_argument_that_a_case_lacks_is_neither_passed_nor_compared() -> None:
+    """With the mask it is added; without it the reference has its own default."""
+    declared = operator(
+        lambda x, mask=None: 2 * x if mask is None else 2 * x + mask,
+        args=(
+            Arg("x", "rows cols"),
+            Arg("mask", "rows cols", when={"mask_kind": ("additive",)}),
+            Arg("y", "rows cols", "out"),
+        ),
+        params={"mask_kind": ("none", "additive")},
+    )
+
+    def masked(x: Any, mask: Any, y: Any) -> None:
+        y[...] = 2 * x + mask
+
+    assert 0.0 == checked(right, declared=declared, case=case_of(mask_kind="none")).error_fraction
+    with_mask = checked(masked, declared=declared, case=case_of(mask_kind="additive"))
+    assert "x normal(0, 1); mask normal(0, 1)" == with_mask.inputs

@@ -96,7 +96,7 @@ def test_quiet_leaves_data_alone(cpu_run: tuple[Path, Done]) -> None:
     at, _ = cpu_run
     done = solkit("report", "solkit-out/latest", "--format", "csv", "--quiet", at=at)
     assert ("", 5) == (done.stderr, len(done.stdout.splitlines()))
-    assert "softmax,numpy,bf16,rows=8;cols=64,skipped" in done.stdout
+    assert "softmax,numpy,bf16,rows=8;cols=64;masking=none;scale=1.0,skipped" in done.stdout
 
 
 def test_a_run_is_rendered_again_into_a_file(cpu_run: tuple[Path, Done]) -> None:
@@ -417,7 +417,7 @@ def test_a_case_by_hand_is_planned_as_it_is_run(tmp_path: Path) -> None:
     words = ("plan", "softmax", "rows=8192", "cols=4096", "--dtype", "bf16", "--gpu", "h200")
     done = solkit(*words, at=tmp_path)
     assert 0 == done.returncode
-    row = "8192x4096 bf16 134 MB - 1.00 28.0 µs - 28.0 µs memory"
+    row = "8192x4096 none 1.0 bf16 134 MB - 1.25 28.0 µs - 28.0 µs memory"
     assert row in re.sub(" +", " ", done.stdout)
     assert "1 case on NVIDIA H200" in done.stdout
 

@@ -8,7 +8,6 @@ import pytest
 
 from solkit.declare.kernel import Kernel
 from solkit.declare.registry import Registry, bundled, load
-from solkit.dtypes import DTYPES
 from solkit.measure.device import nvrtc
 from solkit.measure.device.cuda import rate_forms
 from solkit.model import Case
@@ -23,6 +22,11 @@ pytestmark = [
 
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 ELEMENTS = ({"elements": 1_000_000},)
+# Several rows a warp; a block a row, of two chunks and of four; a cluster; too long for registers.
+NORMS = tuple(
+    {"rows": rows, "cols": cols}
+    for rows, cols in ((65536, 128), (8192, 2560), (8192, 16384), (16, 16384), (8, 131072))
+)
 # Few shapes, but every template and every shape of a tile or row layout that is often taken.
 SHAPES: dict[str, tuple[dict[str, int], ...]] = {
     "copy": ELEMENTS,
@@ -32,21 +36,64 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
     ),
     "write": ELEMENTS,
     "triad": ELEMENTS,
-    "swiglu": ({"rows": 8192, "cols": 11008},),
+    "swiglu": ({"rows": 8192, "cols": 11008}, {"rows": 7, "cols": 33}),
+    "geglu": ({"rows": 8192, "cols": 11008}, {"rows": 7, "cols": 33}),
     "bias_gelu": ({"rows": 8192, "cols": 11008}, {"rows": 7, "cols": 33}),
-    "add_rmsnorm": tuple(
-        {"rows": rows, "cols": cols}
-        for rows, cols in ((8192, 2560), (8192, 4096), (4096, 32768), (64, 4096), (8, 131072))
+    "adamw": ELEMENTS,
+    "rope": tuple(
+        {"tokens": tokens, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
+        for tokens, heads, kv_heads, head_dim in (
+            (8192, 32, 8, 128),
+            (16, 32, 8, 128),
+            (7, 3, 1, 34),
+        )
     ),
+    "rmsnorm": NORMS,
+    "add_rmsnorm": NORMS,
+    "add_layernorm": NORMS,
+    "quant_fp8": (*NORMS, {"rows": 3, "cols": 4097}),
     "softmax": tuple(
         {"rows": rows, "cols": cols}
-        for rows, cols in ((8192, 2560), (4096, 65536), (64, 4096), (7, 4097), (8, 131072))
+        for rows, cols in ((8192, 256), (8192, 2560), (4096, 65536), (7, 4097), (8, 2**21))
+    ),
+    "cross_entropy": tuple(
+        {"tokens": tokens, "vocab": vocab}
+        for tokens, vocab in ((8192, 256), (8192, 4096), (512, 128256), (64, 50257), (7, 17))
+    ),
+    "attention_decode": tuple(
+        {
+            "batch": batch,
+            "heads": heads,
+            "kv_heads": kv_heads,
+            "head_dim": head_dim,
+            "kv_len": kv_len,
+        }
+        for batch, heads, kv_heads, head_dim, kv_len in (
+            (64, 32, 8, 128, 4096),
+            (2, 16, 1, 128, 1024),
+            (2, 8, 2, 64, 1024),
+            (2, 8, 2, 256, 1024),
+        )
+    ),
+    # An even and an odd number of groups; rows for small and large blocks; few and many tokens.
+    "dequant_gemv": tuple(
+        {"tokens": tokens, "rows": rows, "cols": cols}
+        for tokens in (1, 8)
+        for rows, cols in ((28672, 8192), (4096, 4096), (3, 384))
+    ),
+    "moe_topk": tuple(
+        {"tokens": 8192, "experts": experts, "top_k": top_k}
+        for experts, top_k in ((256, 8), (64, 6), (8, 2), (509, 32))
+    ),
+    "embedding": (
+        {"tokens": 8192, "vocab": 128256, "cols": 4096},
+        {"tokens": 2**20, "vocab": 1000, "cols": 4097},  # y has more than 2^32 elements
     ),
     "matmul_add": tuple(
         {"M": m, "K": k, "N": n}
         for m, k, n in ((8192, 2560, 2560), (512, 2560, 2560), (64, 4096, 4096), (1, 4096, 4096))
     ),
-    "geglu": ({"rows": 8, "cols": 64},),
+    "reglu": ({"rows": 8, "cols": 64},),
 }
 # A few registers too many cost nothing that can be measured; more is a layout that does not fit.
 SPILL_ALLOWANCE_BYTES = 16
@@ -55,7 +102,7 @@ DROPPED = ("C7508", "C7509", "C7510", "C7511", "C7517")
 
 def everything() -> Registry:
     registry = bundled()
-    example = Path(__file__).parents[2] / "examples" / "my_kernel" / "geglu.py"
+    example = Path(__file__).parents[2] / "examples" / "my_kernel" / "reglu.py"
     registry.add(load(example), where=str(example))
     return registry
 
@@ -68,16 +115,16 @@ def cases(kernel: Kernel, arch: str) -> Iterator[Case]:
     operator = REGISTRY.operators[kernel.operator_name]
     for shape in SHAPES[operator.name]:
         for dtype in kernel.dtypes:
-            pipe = DTYPES[dtype].matmul_pipe
-            if arch == "sm_75" and operator.name == "matmul_add" and pipe == "bf16_tensor":
-                continue  # such cards have no tensor cores for it: the plan skips these cases
             variants: list[dict[str, str | int | float | bool]] = [{}]
             for name, values in operator.params.items():
                 variants = [{**known, name: value} for known in variants for value in values]
             for params in variants:
                 case = Case(operator.name, kernel.name, shape, dtype, params)
-                if kernel.refusal(case) is None:
-                    yield case
+                if kernel.refusal(case) or (operator.refuse and operator.refuse(case)):
+                    continue
+                if arch == "sm_75" and "bf16_tensor" in operator.work(case).flop:
+                    continue  # such cards have no tensor cores for it: the plan skips these cases
+                yield case
 
 
 def test_every_kernel_has_shapes_here() -> None:

@@ -6,15 +6,19 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from solkit.declare.arg import Arg, Bits, Indices, Init, Normal, Role
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Operator
 from solkit.errors import NoDevice
 from solkit.measure.device import cpu
 from solkit.measure.device.base import TIMERS, Call, Sample
 from solkit.measure.device.cpu import LEAST_CACHE_BYTES, CpuDevice
-from solkit.model import CacheMode, Clocks
+from solkit.model import CacheMode, Case, Clocks, Work
 
 MIB = 2**20
 STATM = Path("/proc/self/statm")
@@ -142,6 +146,30 @@ def test_a_copy_to_all_of_no_copies_is_nothing() -> None:
     CpuDevice().copy_all(source, [])
     CpuDevice().copy_all(source, [source])
     assert [1.0, 1.0, 1.0] == source.tolist()
+
+
+def test_a_kernel_gets_what_it_takes_its_arrays_as_and_not_once_a_call() -> None:
+    """`take` sees each array when a call is bound; the function sees what it made of them."""
+    taken: list[float] = []
+
+    def doubled(array: Any) -> Any:
+        taken.append(float(array[0]))
+        return array * 2
+
+    operator = Operator(
+        name="copy",
+        args=(Arg("x", "elements"), Arg("y", "elements", "out")),
+        work=lambda _case: Work(4, 4),
+        reference=lambda x: x,
+    )
+    kernel = Kernel(
+        name="double", operator=operator, function=lambda x, y: x + y, take=doubled, device="cpu"
+    )
+    case = Case("copy", "double", {"elements": 1}, "fp32")
+    program = CpuDevice().prepare(kernel, operator, case, Path())
+    call: Callable[[], Any] = program.bind({"x": np.array([1.0]), "y": np.array([10.0])})
+    assert ([22.0], [22.0]) == (list(call()), list(call()))
+    assert [1.0, 10.0] == taken
 
 
 def test_a_host_does_not_clean_its_cache() -> None:
@@ -274,3 +302,81 @@ def test_a_call_that_raises_ends_the_batch() -> None:
     with pytest.raises(ValueError, match="no such thing"):
         CpuDevice().time(calls)
     assert ["first"] == ran
+
+
+def argument(dtype: str, init: Init | None = None, role: Role = "in") -> Arg:
+    return Arg("x", "n", role, dtype=dtype, init=init or Normal())
+
+
+CASE = Case("any", "k", {"n": 4096}, "fp32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "low", "high"),
+    [
+        ("int32", np.int32, -(2**31), 2**31),
+        ("int8", np.int8, -128, 128),
+        ("uint8", np.uint8, 0, 256),
+    ],
+)
+def test_random_bits_fill_the_whole_range(dtype: str, kind: Any, low: int, high: int) -> None:
+    """Every eighth of it is met about equally often, the same for the same seed."""
+    device = CpuDevice()
+    first, second = device.allocate(argument(dtype, Bits()), CASE, 2, 5)
+    assert kind == first.dtype
+    assert (first == second).all()
+    eighths = np.histogram(first.astype(np.float64), bins=8, range=(low, high))[0]
+    assert 400 < eighths.min() < eighths.max() < 630  # of 512
+    assert (device.allocate(argument(dtype, Bits()), CASE, 1, 6)[0] != first).any()
+
+
+def test_indices_are_a_shuffle_in_every_set() -> None:
+    """4096 entries of 1000 indices: each is named, in both sets alike."""
+    arg = argument("int32", Indices(of="1000"))
+    first, second = CpuDevice().allocate(arg, CASE, 2, 5)
+    assert (np.int32, 1000) == (first.dtype, len(np.unique(first)))
+    assert (0, 999) == (first.min(), first.max())
+    assert (first == second).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unwritten", "not_finite", "value"),
+    [
+        ("fp32", 4096, 4096, np.nan),
+        ("fp8_e4m3", 4096, 4096, np.nan),
+        ("int32", 4096, 0, -1.0),
+        ("int8", 0, 0, -1.0),
+        ("uint8", 0, 0, 255.0),
+    ],
+)
+def test_poison_is_told_from_values_where_there_is_one_to_spare(
+    dtype: str, unwritten: int, not_finite: int, value: float
+) -> None:
+    """NaN of floats, -1 of int32; 8-bit integers need all they have."""
+    device = CpuDevice()
+    (array,) = device.allocate(argument(dtype, role="out"), CASE, 1, 0)
+    assert unwritten == device.unwritten_count(array, dtype)
+    assert not_finite == device.non_finite_count(array, dtype)
+    assert np.array_equal([value], device.fetch(array, dtype, [np.array([7])]), equal_nan=True)
+
+
+def test_codes_are_fetched_as_their_values_and_integers_exactly() -> None:
+    """In float64, at the indices chosen."""
+    device = CpuDevice()
+    codes = np.array([0x38, 0xB8, 0x7E, 0x7F], dtype=np.uint8)
+    assert [1.0, 448.0] == device.fetch(codes, "fp8_e4m3", [np.array([0, 2])]).tolist()
+    large = np.array([2**31 - 1, -(2**31)], dtype=np.int32)
+    assert [2147483647.0, -2147483648.0] == device.fetch(large, "int32", [None]).tolist()
+    assert (1, 3) == (
+        device.non_finite_count(codes, "fp8_e4m3"),
+        device.first_non_finite(codes, "fp8_e4m3"),
+    )
+
+
+def test_a_change_of_one_bit_of_any_integer_changes_the_checksum() -> None:
+    """Whatever its width."""
+    for kind in (np.int8, np.uint8, np.int32):
+        array = np.zeros(5000, dtype=kind)
+        before = CpuDevice().checksum(array)
+        array[4321] = 1
+        assert before != CpuDevice().checksum(array)

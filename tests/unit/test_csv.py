@@ -18,7 +18,7 @@ from solkit.report.csv import render
 HEADER = (
     "operator,kernel,dtype,shape,status,read_bytes,write_bytes,flop,median_s,low_s,high_s,sol_s,"
     "sol_score,sol_clock,sol_measured,limiter,regime,gap_score,"
-    "cache,method,sm_hz,throttled_count,slow_share,busy_s,energy_j,verdict"
+    "cache,method,sm_hz,throttled_count,slow_share,busy_s,energy_j,verdict,launch_s"
 )
 CASE = Case("copy", "solkit", {"elements": 8}, "bf16", {"layout": "nk"})
 

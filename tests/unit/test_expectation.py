@@ -1,7 +1,9 @@
 """The reference is computed whole where that is cheap, else on indices that tell most."""
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,14 @@ from checking import DEVICE, buffers_of, case_of, checked, failure, operator, ri
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solkit.declare.operator import Arg, Layout, Normal, Operator, Tolerance, Uniform
+from solkit.declare.arg import Arg, Bits, Indices, Layout, Normal, Uniform
+from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Operator, Tolerance
+from solkit.declare.registry import load
 from solkit.measure.check import CheckFailed, compare, expect
-from solkit.measure.expectation import END_COUNT, _spread, choose, held
+from solkit.measure.chosen import END_COUNT, _spread, choose
+from solkit.measure.device.cpu import CpuDevice
+from solkit.measure.expectation import held
 from solkit.model import Case, Work
 
 
@@ -232,3 +239,200 @@ def test_the_distribution_of_every_input_is_said() -> None:
 def test_a_reference_beyond_the_dtype_is_infinite(dtype: str, value: float, seen: float) -> None:
     """What a dtype can't hold rounds to infinity in the kernel, so it must in the reference."""
     assert [seen] == list(held(np.array([value]), dtype))
+
+
+def gather(**changes: Any) -> Operator:
+    """Return a lookup: rows of a table by token, where a negative token gives zeros."""
+
+    def reference(token: Any, table: Any) -> Any:
+        row = token.astype(np.int64)
+        return np.where(row[:, None] < 0, 0.0, table[np.maximum(row, 0)])
+
+    held_: dict[str, Any] = {
+        "name": "gather",
+        "args": (
+            Arg("token", "tokens", dtype="int32", init=Indices(of="vocab")),
+            Arg("table", "vocab cols", gathered_by="token"),
+            Arg("y", "tokens cols", "out"),
+        ),
+        "work": lambda _case: Work(1, 1),
+        "reference": reference,
+        "independent": ("tokens",),
+    }
+    return Operator(**held_ | changes)
+
+
+def gather_case(tokens: int, vocab: int, cols: int) -> Case:
+    return Case("gather", "k", {"tokens": tokens, "vocab": vocab, "cols": cols}, "fp32")
+
+
+class Fetching(CpuDevice):
+    """Notes how many elements of what dtype were fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[tuple[str, int]] = []
+
+    def fetch(self, array: Any, dtype: str, index: Any) -> Any:
+        """Note the count."""
+        found = super().fetch(array, dtype, index)
+        self.fetched.append((dtype, found.size))
+        return found
+
+
+def test_of_a_gathered_argument_only_the_named_rows_are_fetched() -> None:
+    """Five of 100,000 rows; a row that is named twice is fetched once."""
+    declared, case, device = gather(), gather_case(6, 100_000, 7), Fetching()
+    token = np.array([90_000, 3, 3, -100, 99_999, 0], dtype=np.int32)
+    table = np.arange(700_000, dtype=np.float32).reshape(100_000, 7)
+    buffers = {"token": token, "table": table, "y": np.zeros((6, 7), np.float32)}
+    expected = expect(device, declared, case, buffers, 0)
+    assert [("int32", 6), ("fp32", 4 * 7)] == device.fetched
+    assert "whole; 4 of 100000 rows of table by token" == expected.way
+    wanted = table[np.maximum(token, 0)]
+    wanted[3] = 0.0  # negative indices reach the reference as they are
+    assert (wanted == expected.outputs["y"].values).all()
+
+
+@pytest.mark.parametrize("order", ["vn", "nv"])
+def test_a_gathered_square_is_cut_in_its_leading_dim_alone(order: str) -> None:
+    """Rows are named, columns are not, though both are of one axis; however it is stored."""
+    layout = Layout("order", {"vn": "vocab vocab 2", "nv": "2 vocab vocab"})
+    table = Arg("table", "vocab vocab 2", gathered_by="token", layout=layout)
+    y = Arg("y", "tokens vocab 2", "out")
+    declared = gather(
+        args=(gather().args[0], table, y),
+        reference=lambda token, table: table[token.astype(np.int64)],
+        params={"order": ("vn", "nv")},
+    )
+    case = Case("gather", "k", {"tokens": 2, "vocab": 5}, "fp32", {"order": order})
+    held_ = np.arange(50, dtype=np.float32).reshape(5, 5, 2)
+    stored = held_ if order == "vn" else np.moveaxis(held_, 2, 0)
+    token = np.array([4, 1], dtype=np.int32)
+    expected = expect(DEVICE, declared, case, {"token": token, "table": stored}, 0)
+    assert held_[token].tolist() == expected.outputs["y"].values.tolist()
+
+
+def test_only_the_rows_that_sampled_indices_name_count_as_elements() -> None:
+    """A table of ten million entries is no reason to sample sixteen tokens."""
+    assert {"tokens": None, "vocab": None, "cols": None} == choose(
+        gather(), gather_case(16, 100_000, 128), 0
+    )
+    many = choose(gather(), gather_case(8192, 100_000, 1024), 0)["tokens"]
+    assert many is not None
+    assert 292 == len(many)  # 600,000 elements in 292 rows of 1024, of y and of the table
+
+
+@pytest.mark.parametrize(("masking", "read_bytes"), [("none", 120), ("additive", 216)])
+def test_the_lookup_of_the_docs_is_right(tmp_path: Path, masking: str, read_bytes: int) -> None:
+    """Its kernel passes with the mask and without; 6 tokens name 6 of 8 rows of 4 floats."""
+    text = (Path(__file__).parents[2] / "docs" / "write-a-kernel.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n([^`]*name=\"lookup\"[^`]*)```", text)
+    (tmp_path / "lookup.py").write_text(block, encoding="utf-8")
+    declared, kernel = load(tmp_path / "lookup.py")
+    assert isinstance(declared, Operator)
+    assert isinstance(kernel, Kernel)
+    assert kernel.function is not None
+    shape = {"tokens": 6, "vocab": 8, "cols": 4}
+    case = Case("lookup", "mine", shape, "fp32", {"masking": masking})
+    assert 0.02 > checked(kernel.function, declared=declared, case=case).error_fraction
+    assert read_bytes == declared.work(case).read_bytes
+
+
+def test_a_sampled_gather_is_right_and_a_wrong_row_is_named() -> None:
+    """Indices are counted in the rows fetched: row 1021 is still the token's own."""
+    declared, case = gather(), gather_case(2000, 500, 512)
+    buffers = {arg.name: DEVICE.allocate(arg, case, 1, 3)[0] for arg in declared.args}
+    buffers["y"][...] = buffers["table"][buffers["token"]]
+    expected = expect(DEVICE, declared, case, buffers, 3)
+    assert 0.0 == compare(DEVICE, declared, case, buffers, expected).error_fraction
+    buffers["y"][1999, 511] += 1.0
+    with pytest.raises(CheckFailed, match=r"y\[tokens 1999, cols 511\]"):
+        compare(DEVICE, declared, case, buffers, expected)
+
+
+def paged() -> Operator:
+    """Return a sum over a cache of pages, each head of each batch for itself."""
+    return Operator(
+        name="paged",
+        args=(
+            Arg("k", "batch*len/4 4 heads dim", gathered_by="page"),
+            Arg("page", "batch len/4", dtype="int32", init=Indices(of="batch*len/4")),
+            Arg("y", "batch heads dim", "out"),
+        ),
+        work=lambda _case: Work(1, 1),
+        reference=lambda k, page: k[page.astype(np.int64)].sum(axis=(1, 2)),
+        independent=("batch", "heads"),
+    )
+
+
+def test_pages_are_fetched_for_the_sampled_batches_alone() -> None:
+    """A dim that is a product or quotient has the case's extent; its axes are sampled elsewhere."""
+    declared = paged()
+    case = Case("paged", "k", {"batch": 200, "len": 64, "heads": 5, "dim": 32}, "fp32")
+    buffers = {arg.name: DEVICE.allocate(arg, case, 1, 3)[0] for arg in declared.args}
+    assert (3200, 4, 5, 32) == buffers["k"].shape
+    expected = expect(DEVICE, declared, case, buffers, 3)
+    assert (
+        "sampled 96 of 200 batch, both ends among them; 1536 of 3200 rows of k by page"
+    ) == expected.way
+    buffers["y"][...] = buffers["k"][buffers["page"]].sum(axis=(1, 2))
+    found = compare(DEVICE, declared, case, buffers, expected)
+    assert 96 * 5 * 32 == found.compared_count
+    assert "k normal(0, 1); page shuffle of batch*len/4=3200" == found.inputs
+
+
+def cache_case(batch: int, length: int, heads: int) -> Case:
+    shape = {"batch": batch, "len": length, "heads": heads, "dim": 128}
+    return Case("paged", "k", shape, "fp32")
+
+
+@pytest.mark.parametrize(
+    ("batch", "length", "heads", "chosen"),
+    [
+        (1, 131_072, 8, (None, 2)),  # 16.8 M elements behind each head: the first and the last
+        (256, 1024, 8, (7, 7)),  # 131,072 behind each of 7 x 7; 64 would be 8.4 M
+        (64, 8192, 8, (2, 2)),
+        (2, 65_536, 1, (None, None)),  # no fewer than both ends
+    ],
+)
+def test_where_much_lies_behind_each_index_few_are_taken(
+    batch: int, length: int, heads: int, chosen: tuple[int | None, int | None]
+) -> None:
+    """A cache of keys and values: 8 million elements at most, but the first and the last."""
+    index = choose(paged(), cache_case(batch, length, heads), 0)
+    taken = [index[axis] for axis in ("batch", "heads")]
+    assert chosen == tuple(None if each is None else len(each) for each in taken)
+    for axis, each in zip(("batch", "heads"), taken, strict=True):
+        if each is not None:
+            extent = cache_case(batch, length, heads).shape[axis]
+            assert (0, extent - 1) == (each[0], each[-1])
+
+
+@given(extent=st.integers(3, 10**6), count=st.integers(2, 23), seed=st.integers(0, 2**32))
+def test_few_sampled_indices_keep_both_ends(extent: int, count: int, seed: int) -> None:
+    """Distinct, in order, as many as asked for."""
+    count = min(count, extent - 1)
+    chosen = _spread(np.random.default_rng(seed), extent, count)
+    assert count == len(chosen)
+    assert (0, extent - 1) == (chosen[0], chosen[-1])
+    assert (np.diff(chosen) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "init", "words"),
+    [
+        ("uint8", Bits(), "x random bits"),
+        ("int32", Indices("2*n", hole=-100, hole_every=16), "x shuffle of 2*n=16, each 16th -100"),
+    ],
+)
+def test_integers_are_told_by_what_they_hold(dtype: str, init: Bits | Indices, words: str) -> None:
+    """As the inputs of a check."""
+    declared = Operator(
+        name="any",
+        args=(Arg("x", "n", dtype=dtype, init=init), Arg("y", "n", "out")),
+        work=lambda _case: Work(1, 1),
+        reference=lambda x: x,
+    )
+    case = Case("any", "k", {"n": 8}, "fp32")
+    assert words == expect(DEVICE, declared, case, buffers_of(declared, case), 0).inputs

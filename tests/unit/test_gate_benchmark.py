@@ -67,8 +67,18 @@ class Card:
 def cases_of(shapes: Path) -> list[Case]:
     """Return the cases of a shapes.yaml of the benchmark."""
     swept = yaml.safe_load(shapes.read_text())["sweeps"]
+    usual = {
+        name: {param: values[0] for param, values in operator.params.items()}
+        for name, operator in KNOWN.items()
+    }
     return [
-        Case(each["operator"], kernel, shape, each["dtype"], each.get("params", {}))
+        Case(
+            each["operator"],
+            kernel,
+            shape,
+            each["dtype"],
+            usual[each["operator"]] | each.get("params", {}),
+        )
         for each in swept
         for kernel in each["kernels"]
         for shape in each["shapes"]

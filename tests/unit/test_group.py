@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from fake_device import MIB, FakeDevice
 
+from solkit.declare.arg import Arg
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
 from solkit.errors import BadInput
 from solkit.measure import checking, group, timing
@@ -549,3 +550,51 @@ def test_work_that_escapes_its_stream_fails_the_case_with_a_verdict_of_its_own()
     assert isinstance(found["strays"], Failed)
     assert "other_stream" == found["strays"].verdict
     assert 20 == measured(found["stays"]).sample_count
+
+
+class Launches(FakeDevice):
+    """Tells what the host takes to enqueue a call, and notes how many it was asked about."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.asked: list[int] = []
+
+    def launch_s(self, calls: Sequence[Call]) -> float:
+        """Run the calls."""
+        for call in calls:
+            call()
+        self.asked.append(len(calls))
+        return 4.2000000004e-6
+
+
+def test_what_a_launch_costs_the_host_stands_beside_the_time() -> None:
+    """In whole nanoseconds, of five calls of a millisecond; never part of the time."""
+    device = Launches()
+    found = measured(measure({"k": doubled}, device)["k"])
+    assert (4.2e-6, 1e-3, [5]) == (found.launch_s, found.median_s, device.asked)
+
+
+@pytest.mark.parametrize(("time_s", "count"), [(1e-6, 33), (1e-4, 20), (4e-4, 5), (1.0, 5)])
+def test_launches_are_timed_over_two_milliseconds_of_work(time_s: float, count: int) -> None:
+    """33 at most, which any launch queue holds; five at least, whatever they take."""
+    device = Launches(time_of=lambda _kernel, _calls: time_s)
+    measure({"k": doubled}, device)
+    assert [count] == device.asked
+
+
+def test_a_call_that_waits_for_the_device_has_no_launch_cost() -> None:
+    """The host's time in it would hold the device's work."""
+    device = Launches(unblockable=("waits",))
+    found = measured(measure({"waits": doubled}, device)["waits"])
+    assert (None, []) == (found.launch_s, device.asked)
+
+
+def test_in_place_arguments_have_their_first_values_after_launches_were_timed() -> None:
+    """Its last check would fail otherwise."""
+    device = Launches()
+    assert 4.2e-6 == measured(measure({"k": advance}, device, operator=STEP)["k"]).launch_s
+
+
+def test_where_a_call_is_the_work_itself_no_launch_cost_is_told() -> None:
+    """NumPy enqueues nothing."""
+    assert measured(measure({"k": doubled})["k"]).launch_s is None

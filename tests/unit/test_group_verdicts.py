@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from checking import DEVICE, ROWS, case_of, operator, right
 
+from solkit.declare.arg import Arg
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry, load
 from solkit.measure import group
 from solkit.measure.device.base import NothingRan

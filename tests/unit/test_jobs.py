@@ -193,3 +193,28 @@ def test_ten_thousand_cases_are_planned_and_none_is_lost() -> None:
     cases = parse_sweep(text, catalog(), file="s.yaml").cases
     found = plan(cases, catalog(), device="cuda", roof=spec_roof(CARD), gpu=CARD)
     assert 10_000 == len(found.jobs)
+
+
+def test_a_case_without_work_is_skipped_with_the_axes_that_are_0() -> None:
+    """No work model is asked: one that divides by an extent would raise."""
+
+    class Deaf(LocalCatalog):
+        def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
+            raise AssertionError(cases)
+
+    empty = [scale(rows=0), scale(rows=0, cols=0)]
+    found = plan(empty, Deaf(catalog().registry), device="cuda", gpu=CARD)
+    assert ["nothing to do: rows is 0", "nothing to do: rows and cols are 0"] == [
+        skipped.reason for skipped in found.skipped
+    ]
+    assert ((), ()) == (found.jobs, found.failed)
+
+
+def test_an_extent_of_0_is_read_and_its_neighbours_are_measured() -> None:
+    """In a list, on the command line or in a file alike; a range begins at 1."""
+    text = "version: 1\nsweeps: [{operator: scale, kernels: solkit, grid: {rows: [0, 4], cols: 8}}]"
+    found = plan(
+        parse_sweep(text, catalog(), file="s.yaml").cases, catalog(), device="cuda", gpu=CARD
+    )
+    assert [{"rows": 4, "cols": 8}] == [job.case.shape for job in found.jobs]
+    assert ["nothing to do: rows is 0"] == [skipped.reason for skipped in found.skipped]

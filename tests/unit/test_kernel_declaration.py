@@ -1,5 +1,6 @@
 """A kernel's declaration: CUDA or Python, for a device there is, in dtypes there are."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,6 +54,33 @@ def test_a_kernel_of_the_cpu_has_the_dtypes_of_numpy_alone() -> None:
     assert ("fp32", "fp16", "bf16") == Kernel(name="k", operator=SCALE, function=double).dtypes
 
 
+def test_a_kernel_of_the_cpu_without_a_dtype_of_numpy_is_refused() -> None:
+    """It could never run."""
+    with pytest.raises(BadInput, match=r"computes in none of its dtypes \(bf16\)") as caught:
+        Kernel(name="k", operator=SCALE, function=double, device="cpu", dtypes=("bf16",))
+    assert "give some of fp64, fp32, or device='cuda'" == caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "held"),
+    [
+        ("its name is no text", {"name": 5}),
+        ("its operator is 3, neither an Operator nor the name of one", {"operator": 3}),
+        ("its dtypes is 'fp32', not a tuple of words", {"dtypes": "fp32"}),
+        ("its options is '-G', not a tuple of words", {"options": "-G"}),
+        ("its function is 3, not a function", {"function": 3}),
+        ("its refuse is 'no', not a function", {"refuse": "no"}),
+        ("its workspace is 64, not a function", {"workspace": 64}),
+        ("its launches is 3, not a function", {"function": None, "source": "k", "launches": 3}),
+    ],
+)
+def test_a_field_of_another_kind_is_named(words: str, held: dict[str, Any]) -> None:
+    """When it is declared, and not when a case runs."""
+    with pytest.raises(BadInput) as caught:
+        Kernel(**{"name": "k", "operator": SCALE, "function": double} | held)
+    assert words in caught.value.message
+
+
 def test_a_kernel_names_its_operator_by_object_or_by_name() -> None:
     """So that a kernel can live anywhere."""
     named = [
@@ -73,3 +101,50 @@ def test_a_kernel_refuses_a_dtype_it_lacks_and_then_what_it_says() -> None:
         assert words == kernel.refusal(Case("scale", "k", {"rows": rows}, dtype))
     free = Kernel(name="k", operator=SCALE, function=double)
     assert free.refusal(Case("scale", "k", {"rows": 3}, "fp32")) is None
+
+
+@pytest.mark.parametrize("align_bytes", [0, -16, 3, 24, 512, "16", 2.0, None])
+def test_no_more_alignment_is_asked_for_than_arrays_have(align_bytes: Any) -> None:
+    """Every array would be refused, or none could be held against it."""
+    with pytest.raises(BadInput, match=f"align_bytes is {align_bytes!r}") as caught:
+        Kernel(name="k", operator=SCALE, function=double, align_bytes=align_bytes)
+    assert "256 at most" in caught.value.remedy
+    assert 256 == Kernel(name="k", operator=SCALE, function=double, align_bytes=256).align_bytes
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{"function": double, "take": 3}, {"source": "k.cu", "launches": lambda _: (), "take": list}],
+)
+def test_only_a_python_function_has_something_in_an_arrays_place(held: dict[str, Any]) -> None:
+    """A CUDA kernel gets pointers, and what converts is a function."""
+    with pytest.raises(BadInput, match="which a Python kernel alone has") as caught:
+        Kernel(name="k", operator=SCALE, **held)
+    assert "take=torch.from_dlpack" in caught.value.remedy
+
+
+def call(function: Callable[..., Any], *names: str) -> None:
+    kernel = Kernel(name="k", operator=SCALE, function=function, device="cpu")
+    kernel.refuse_call(Case("scale", "k", {"rows": 3}, "fp32"), names)
+
+
+def test_a_function_that_can_not_be_called_is_refused_before_it_is() -> None:
+    """What it is called with, and which of it, or of its own, is in the way."""
+    with pytest.raises(BadInput) as caught:
+        call(lambda x, y: (x, y), "x", "mask", "y")
+    assert (
+        "scale/k rows=3 fp32: the function can't be called with x, mask, y: "
+        "got an unexpected keyword argument 'mask'"
+    ) == caught.value.message
+    assert "with the default None where some cases have none" in caught.value.remedy
+    with pytest.raises(BadInput, match="missing a required argument: 'factor'"):
+        call(lambda x, y, factor: (x, y, factor), "x", "y")
+
+
+def test_a_function_may_take_more_than_a_case_has() -> None:
+    """With a default, or by `**`; a builtin that hides what it takes is believed."""
+    call(lambda x, y, mask=None: (x, y, mask), "x", "y")
+    call(lambda **arrays: arrays, "x", "y")
+    call(iter, "x")
+    hidden = Kernel(name="k", operator=SCALE, function=iter, device="cpu")
+    assert {} == hidden.taken({"form": "erf"})

@@ -9,8 +9,9 @@ from fake_device import FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 
+from solkit.declare.arg import Arg
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.measure.buffers import BufferSets
 from solkit.measure.device.base import Program, Sample
 from solkit.measure.entry import Entry
@@ -56,7 +57,7 @@ def told(
     device.max_clock_hz = highest_hz
     seen = conditions or Conditions()
     seen.reasons.update(dict.fromkeys(reasons))
-    sets = BufferSets(COPY, {}, {}, 5, cache or entry.job.case.cache_mode, 64)
+    sets = BufferSets(COPY.args, {}, {}, 5, cache or entry.job.case.cache_mode, 64)
     found = outcome(
         entry, device, sets, seen, floor_s=0.6 * US, proved=proved, other_process_count=strangers
     )
@@ -82,7 +83,10 @@ def test_a_card_at_57_percent_of_its_clock_keeps_every_sample() -> None:
 @pytest.mark.parametrize(("once", "fraction"), [(True, 0.007), (False, 0.0)])
 def test_buffers_larger_than_the_cache_widen_the_interval(*, once: bool, fraction: float) -> None:
     """Thirty equal samples: 0.7 % to each side for where such buffers lie, else nothing."""
-    entry, sets = entry_of(at(None, *[10.0] * 30)), BufferSets(COPY, {}, {}, 5, "cold", 64, once)
+    entry, sets = (
+        entry_of(at(None, *[10.0] * 30)),
+        BufferSets(COPY.args, {}, {}, 5, "cold", 64, once),
+    )
     found = outcome(
         entry, FakeDevice(), sets, Conditions(), floor_s=US, proved=True, other_process_count=0
     )
@@ -268,7 +272,7 @@ def test_what_else_was_found_is_handed_on() -> None:
 
 
 def outcome_of(entry: Entry) -> Failed:
-    sets = BufferSets(COPY, {}, {}, 5, "cold", 64)
+    sets = BufferSets(COPY.args, {}, {}, 5, "cold", 64)
     found = outcome(
         entry, FakeDevice(), sets, Conditions(), floor_s=0.0, proved=True, other_process_count=0
     )

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from small_catalog import PRODUCT, SCALE
 
-from solkit.declare.operator import Arg, Layout, Operator, Tolerance
+from solkit.declare.arg import Arg, Layout
+from solkit.declare.operator import Operator, Tolerance
 from solkit.errors import BadInput
 from solkit.model import Case, Work
 
@@ -89,10 +90,10 @@ def test_a_tolerance_is_the_operators_or_the_dtypes_own() -> None:
         ("its work is not a function", {"work": None}),
         ("the param 'form' has no values: give a tuple", {"params": {"form": 5}}),
         ("the param 'form' has values that are neither", {"params": {"form": ("a", None)}}),
-        ("'a b' can't be the name of an argument, an axis or a param", {"params": {"a b": (1,)}}),
+        ("'a b' can't be the name of an argument or a param", {"params": {"a b": (1,)}}),
         (
-            "'ro/ws' can't be the name of",
-            {"args": (Arg("x", "ro/ws"), Arg("y", "ro/ws", "out"))},
+            "'ro-ws' is no dim: write an axis, a number, or terms like batch*kv_len/16",
+            {"args": (Arg("x", "ro-ws"), Arg("y", "ro-ws", "out"))},
         ),
         ("no argument has the role 'out' or 'inout'", {"args": (Arg("x", "rows"),)}),
         ("two arguments share a name: x, x", {"args": (Arg("x", "n"), Arg("x", "n", "out"))}),
@@ -109,13 +110,19 @@ def test_a_tolerance_is_the_operators_or_the_dtypes_own() -> None:
             {"args": (Arg("x", "rows"), Arg("rows", "rows", "out"))},
         ),
         ("independent names 'row', which is no axis", {"independent": ("row",)}),
+        (
+            "'rows' can't be independent: the output 'y' has the dim 'rows/128'",
+            {"independent": ("rows",), "args": (Arg("x", "rows"), Arg("y", "rows/128", "out"))},
+        ),
         ("the dtype 'half' is unknown (known: fp64, fp32, fp16, bf16)", {"dtypes": ("half",)}),
         ("the dtype 'half' is unknown", {"tolerance": {"half": Tolerance(1, 1)}}),
         ("the param 'form' has no values", {"params": {"form": ()}}),
         ("its reference is not a function", {"reference": 3}),
+        ("its refuse is not a function", {"refuse": "never"}),
+        ("its unfused is not a function", {"unfused": ()}),
         ("its reference does not take the input 'x' (it takes: a)", {"reference": lambda a: a}),
         (
-            "its reference takes 'scale', which is no input and no param",
+            "its reference takes 'scale', which is no input, no param and no axis",
             {"reference": lambda x, scale: x * scale},
         ),
     ],

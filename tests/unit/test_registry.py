@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from solkit.declare import registry
+from solkit.declare import fp8, registry
+from solkit.declare.arg import Arg, Indices
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry, bundled, load, reference_kernel
 from solkit.errors import BadInput
 from solkit.model import Work
@@ -195,3 +197,54 @@ def test_the_bundled_declarations_load_by_the_same_road() -> None:
     for name in promised:
         assert ("numpy",) == held.kernel_names(name, "cpu")
         assert held.kernel_names(name, "cuda")
+
+
+def test_the_reference_kernel_stores_what_is_nearest() -> None:
+    """Integers are rounded, 8-bit floats become codes; integers reach the reference as floats."""
+    seen: dict[str, Any] = {}
+
+    def reference(x: Any, index: Any, mask: Any = None) -> tuple[Any, ...]:
+        seen.update(index=index, mask=mask)
+        return x + 0.7, x / 4
+
+    declared = Operator(
+        name="stores",
+        args=(
+            Arg("x", "n"),
+            Arg("index", "n", dtype="int32", init=Indices(of="n")),
+            Arg("mask", "n", when={"masked": (True,)}),
+            Arg("whole", "n", "out", dtype="int32"),
+            Arg("code", "n", "out", dtype="fp8_e4m3"),
+        ),
+        work=lambda _case: Work(1, 1),
+        reference=reference,
+        params={"masked": (False, True)},
+    )
+    function = reference_kernel(declared).function
+    assert function is not None
+    whole, code = np.zeros(3, np.int32), np.zeros(3, np.uint8)
+    function(
+        x=np.array([1.0, 4.0, -9.0]), index=np.arange(3, dtype=np.int32), whole=whole, code=code
+    )
+    assert [2, 5, -8] == whole.tolist()
+    assert [0.25, 1.0, -2.25] == fp8.decoded(code).tolist()
+    assert (np.float64, None) == (seen["index"].dtype, seen["mask"])
+
+
+def test_the_reference_kernel_stores_in_the_argument_that_the_case_has() -> None:
+    """Two share a name: codes for one value of the param, floats for the other."""
+    out = Arg("y", "n", "out", dtype="fp8_e4m3", when={"stored": ("code",)})
+    declared = Operator(
+        name="stores",
+        args=(Arg("x", "n"), out, Arg("y", "n", "out", dtype="fp32", when={"stored": ("plain",)})),
+        work=lambda _case: Work(1, 1),
+        reference=lambda x: x,
+        params={"stored": ("code", "plain")},
+    )
+    function = reference_kernel(declared).function
+    assert function is not None
+    codes, plain = np.zeros(2, np.uint8), np.zeros(2, np.float32)
+    function(x=np.array([1.0, -2.25]), y=codes, stored="code")
+    function(x=np.array([1.0, -2.26]), y=plain, stored="plain")
+    assert [1.0, -2.25] == fp8.decoded(codes).tolist()
+    assert [1.0, np.float32(-2.26)] == plain.tolist()

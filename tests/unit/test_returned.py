@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from checking import case_of, checked, found, operator
 
-from solkit.declare.operator import Arg, Layout
+from solkit.declare.arg import Arg, Layout
 from solkit.measure.returned import CUDA_KINDS, claimed, on_device
 from solkit.measure.verdict import CheckFailed
 

@@ -168,3 +168,14 @@ def test_names_break_ties_so_that_the_order_never_changes() -> None:
     """Two kernels of one speed stand by their names."""
     items = judged(at("b", 2.0), at("a", 2.0))
     assert ["a", "b"] == names_of(groups_of(list(enumerate(items))))
+
+
+def test_the_tally_tells_what_a_launch_costs_the_host() -> None:
+    """The median over the groups, beside times of the GPU; nothing where nobody knows."""
+    items = judged(
+        *(replace(at("a", 1.5, rows=rows), launch_s=s) for rows, s in ((64, 4e-6), (128, 6e-6))),
+        *(at("b", 3.0, rows=rows) for rows in (64, 128)),
+    )
+    first, second = rivals(items)["softmax"].tallies
+    assert first.endswith("at the geometric mean; launching it costs the host 5.00 µs")
+    assert second.endswith("at the geometric mean")

@@ -52,7 +52,7 @@ def test_our_own_sweeps_fit_the_schema(text: str) -> None:
         "version: 2\nsweeps: [{operator: a, shapes: [{x: 1}]}]",
         "version: 1\nsweeps: []",
         "version: 1\nsweeps: [{operator: a}]",
-        "version: 1\nsweeps: [{operator: a, shapes: [{x: 0}]}]",
+        "version: 1\nsweeps: [{operator: a, shapes: [{x: -1}]}]",
         "version: 1\nsweeps: [{operator: a, shapes: [{x: 1.5}]}]",
         "version: 1\nsweeps: [{operator: a, grid: {x: {from: 1, to: 8}}}]",
         "version: 1\nsweeps: [{operator: a, grid: {x: {from: 1, to: 8, factor: 1}}}]",

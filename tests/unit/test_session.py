@@ -28,8 +28,9 @@ from solkit.measure.manner import Manner
 from solkit.model import Case, Run
 
 CATALOG = LocalCatalog(bundled())
-FP32 = Case("softmax", "numpy", {"rows": 64, "cols": 512}, "fp32")
-BF16 = Case("softmax", "numpy", {"rows": 64, "cols": 512}, "bf16")
+USUAL = {"masking": "none", "scale": 1.0}
+FP32 = Case("softmax", "numpy", {"rows": 64, "cols": 512}, "fp32", dict(USUAL))
+BF16 = Case("softmax", "numpy", {"rows": 64, "cols": 512}, "bf16", dict(USUAL))
 
 
 def test_a_host_run_without_ceilings_takes_no_case() -> None:

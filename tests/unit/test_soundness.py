@@ -39,13 +39,21 @@ wild = st.builds(
     slow_mode=st.none() | st.builds(SlowMode, times, floats),
     busy_s=maybe,
     energy_j=maybe,
+    launch_s=maybe,
     other_process_count=counts,
     place_fraction=st.floats(0, 0.5) | floats,
 )
 fields = st.sampled_from(
     [
         *("sample_hz", "throttled_count", "slow_mode", "busy_s", "energy_j", "cache", "clocks"),
-        *("other_process_count", "place_fraction", "set_count", "launch_count", "quantiles_s"),
+        *(
+            "launch_s",
+            "other_process_count",
+            "place_fraction",
+            "set_count",
+            "launch_count",
+            "quantiles_s",
+        ),
         *("median_s", "low_s", "high_s", "floor_s", "times_s", "sample_count"),
     ]
 )
@@ -83,6 +91,7 @@ def test_whatever_outcome_is_written_can_be_read(
         ({"place_fraction": -0.1}, "its place fraction"),
         ({"place_fraction": 0.51}, "its place fraction"),
         ({"busy_s": 0.0}, "its busy time"),
+        ({"launch_s": 0.0}, "the host's time to launch it is not above zero"),
         ({"slow_mode": SlowMode(0.0, 0.5)}, "its slow mode"),
         ({"slow_mode": SlowMode(1e-6, 0.0)}, "its slow mode"),
         ({"slow_mode": SlowMode(1e-6, 1.0)}, "its slow mode"),
@@ -127,6 +136,8 @@ def test_each_number_that_can_not_be_is_named(changes: dict[str, Any], why: str)
     [
         {"sample_hz": (1.5e9, None, 1.98e9), "throttled_count": 3},
         {"slow_mode": SlowMode(2e-6, 0.25), "busy_s": 9e-7, "energy_j": 4.2e-5},
+        {"launch_s": 1e-9},
+        {"launch_s": 0.3},
         {"low_s": 1.5e-6, "high_s": 1.5e-6, "median_s": 1.500001e-6},  # rounded on its way
         {"place_fraction": 0.5, "launch_count": 0, "other_process_count": 9, "floor_s": 0.0},
         {"clocks": Clocks(1.5e9, 1.4e9, 1.6e9, 0.0, 20.0, 0.0, driver_sm_hz=0.0)},
@@ -184,7 +195,7 @@ def test_one_impossible_outcome_costs_its_own_case(tmp_path: Path) -> None:
     "case",
     [
         replace(CASE, dtype="fp5"),
-        replace(CASE, shape={"M": 0}),
+        replace(CASE, shape={"M": -1}),
         replace(CASE, params={"scale": float("nan")}),
     ],
 )

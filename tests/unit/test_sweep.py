@@ -112,18 +112,21 @@ BAD = {
         "known: cols",
     ),
     SCALE + "  shapes: {rows: 1}": ("line 4: shapes must be a list", ""),
-    SCALE + "  shapes: [{rows: 0, cols: 2}]": (
-        "line 4: rows is 0, which is out of range",
+    SCALE + "  shapes: [{rows: -1, cols: 2}]": (
+        "line 4: rows is -1, which is out of range",
+        "from 0 to",
+    ),
+    SCALE + "  grid: {rows: {from: 0, to: 8, factor: 2}, cols: 2}": (
+        "rows.from is 0, which is out of range",
         "from 1 to",
     ),
-    SCALE + "  shapes: [{rows: -4, cols: 2}]": ("rows is -4, which is out of range", "from 1 to"),
     SCALE + "  shapes: [{rows: 1099511627777, cols: 2}]": (
         "rows is 1099511627777",
         "to 1099511627776",
     ),
     SCALE + "  shapes: [{rows: " + "9" * 5000 + ", cols: 2}]": (
         "which is out of range",
-        "from 1 to",
+        "from 0 to",
     ),
     SCALE + "  shapes: [{rows: 1.5, cols: 2}]": (
         "rows must be a whole number, not '1.5'",

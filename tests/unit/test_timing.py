@@ -11,8 +11,9 @@ from fake_device import MIB, CleaningDevice, FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 
+from solkit.declare.arg import Arg
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Operator
+from solkit.declare.operator import Operator
 from solkit.measure import buffers, pace, timing
 from solkit.measure.buffers import BufferSets
 from solkit.measure.device.base import Call, Sample, Unblockable

@@ -20,6 +20,7 @@ from solkit.model import (
     Work,
 )
 from solkit.report.fact import Fact
+from solkit.report.plain import DASH
 from solkit.report.view import View, view
 
 SMALL = Case("copy", "solkit", {"elements": 1 << 20}, "bf16")
@@ -370,6 +371,8 @@ def test_the_method_says_what_it_is_and_what_its_floor_is() -> None:
     assert "event_unblocked" == fact(shown, "In 1 case").value
     assert "host time may be in it" in fact(shown, "In 1 case").aside
     assert "2.10 µs" == fact(shown, "Empty-kernel floor").value
+    assert f"4.20{DASH}11.3 µs" == fact(shown, "Launch cost, host").value
+    assert "no part of any time" in fact(shown, "Launch cost, host").aside
     assert "cold 17.1 µs, hot 9.80 µs" == fact(shown, "Cache proof").value
     assert "normal (0, 1)" == fact(shown, "Inputs").value
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
+from solkit.declare.arg import Arg, Array
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Array, Operator
+from solkit.declare.operator import Operator
+from solkit.dtypes import DTYPES
 from solkit.errors import SolkitError
 from solkit.model import CacheMode, Case, Clocks, Compiled, Verdict
 
@@ -27,6 +29,16 @@ class Sample:
     time_s: float
     sm_hz: float | None = None
     busy_s: float | None = None
+
+
+def tells_unwritten(dtype: str) -> bool:
+    """Say whether poison (every bit set) can be told from a value of a dtype.
+
+    It is a NaN of floats that no arithmetic makes, and -1 of int32, which such outputs leave to
+    what is missing (they are indices and counts); of 8-bit integers it is a value like any other.
+    """
+    kind = DTYPES[dtype]
+    return kind.number != "int" or kind.item_bytes > 1
 
 
 def _written_in_place(result: object, buffers: Buffers) -> None:
@@ -131,7 +143,7 @@ class Device(Protocol):
         """Return `set_count` copies of an argument as stored: random inputs, poisoned outputs."""
 
     def poison(self, array: Array) -> None:
-        """Set every bit of an output: a NaN that no arithmetic makes."""
+        """Set every bit of an output: a NaN that no arithmetic makes, -1 for an integer."""
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy an array on the device."""
@@ -140,10 +152,13 @@ class Device(Protocol):
         """Copy an array to each of an argument's copies on the device."""
 
     def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:
-        """Return the float64 entries at the product of `index` (indices or None, per axis)."""
+        """Return the float64 entries at the product of `index` (indices or None, per axis).
+
+        8-bit floats are decoded, integers are exact.
+        """
 
     def unwritten_count(self, array: Array, dtype: str) -> int:
-        """Return how many entries still hold the poison."""
+        """Return how many entries still hold the poison; 0 where `tells_unwritten` says no."""
 
     def non_finite_count(self, array: Array, dtype: str) -> int:
         """Return how many entries are NaN (the poison among them) or infinite."""
@@ -176,6 +191,12 @@ class Device(Protocol):
 
     def settle_cache(self, calls: Sequence[Call]) -> None:
         """Clean the cache of others' dirty lines, then run the calls, untimed and unrecorded."""
+
+    def launch_s(self, calls: Sequence[Call]) -> float | None:
+        """Return the median of the host's time to enqueue one of the calls, unrecorded.
+
+        None where a call is the work itself. The calls are few enough for any launch queue.
+        """
 
     def read_s(self, mode: CacheMode, nbytes: int) -> float:
         """Return the median of a plain read of so many bytes, in a cache mode."""

@@ -1,7 +1,6 @@
 """The CPU device: NumPy references timed on this host, a true run for machines without a GPU."""
 
 import functools
-import math
 import os
 import time
 import zlib
@@ -11,17 +10,37 @@ from typing import Any
 
 import numpy as np
 
+from solkit.declare import fp8
+from solkit.declare.arg import Arg, Array
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Array, Normal, Operator
+from solkit.declare.operator import Operator
 from solkit.errors import NoDevice
-from solkit.measure.device.base import Buffers, Call, Program, Sample, Timer
+from solkit.measure.device.base import (
+    Buffers,
+    Call,
+    Program,
+    Sample,
+    Timer,
+    tells_unwritten,
+)
+from solkit.measure.device.elapsed import elapsed_s
+from solkit.measure.device.filled import filled
 from solkit.measure.pace import AHEAD_S
 from solkit.measure.probe import cpu_facts
 from solkit.measure.returned import CPU_KIND, claimed, on_device, same_form
 from solkit.model import CacheMode, Case, Clocks
 from solkit.stats import median
 
-_NUMPY = {"fp64": np.float64, "fp32": np.float32}
+# 8-bit floats travel as their codes.
+_NUMPY: dict[str, Any] = {
+    "fp64": np.float64,
+    "fp32": np.float32,
+    "fp16": np.float16,
+    "fp8_e4m3": np.uint8,
+    "int32": np.int32,
+    "int8": np.int8,
+    "uint8": np.uint8,
+}
 _FLOOR_COUNT = 1001
 _LINE_BYTES = 4096
 LEAST_CACHE_BYTES = 2**27
@@ -85,13 +104,16 @@ class CpuDevice:
         if function is None:
             message = f"kernel {kernel.name!r} has no Python function"
             raise TypeError(message)
-        names = [arg.name for arg in operator.args]
+        args = operator.args_of(case)
+        axes = {axis: np.arange(case.shape[axis]) for axis in operator.reference_axes}
+        rest = kernel.taken({**case.params, **axes})
+        kernel.refuse_call(case, [*(arg.name for arg in args), *rest])
 
         def bind(buffers: Buffers) -> Call:
-            arrays = {arg.name: logical(buffers[arg.name], arg, case) for arg in operator.args}
-            return functools.partial(
-                function, **{name: arrays[name] for name in names}, **_taken(operator, case)
-            )
+            arrays = {arg.name: logical(buffers[arg.name], arg, case) for arg in args}
+            if kernel.take is not None:
+                arrays = {name: kernel.take(array) for name, array in arrays.items()}
+            return functools.partial(function, **arrays, **rest)
 
         return Program(bind, adopt=functools.partial(_adopt, operator, case))
 
@@ -107,13 +129,13 @@ class CpuDevice:
         if arg.role == "out":
             self.poison(arena)
         else:
-            arena[0] = _random(arg, case, seed, arena.dtype)
+            arena[0] = filled(arg, case, seed, arena.dtype)
             arena[1:] = arena[0]
         # The ellipsis keeps an array without axes an array, not a scalar that nobody can write to.
         return [arena[number, ...] for number in range(set_count)]
 
     def poison(self, array: Array) -> None:
-        """Set every bit of an output: a NaN that NumPy does not make."""
+        """Set every bit of an output: a NaN that NumPy does not make, -1 for an integer."""
         _bits(array).fill(_ones(array))
 
     def copy(self, source: Array, target: Array) -> None:
@@ -125,24 +147,26 @@ class CpuDevice:
         for target in targets:
             self.copy(source, target)
 
-    def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:  # noqa: ARG002  # the protocol's
+    def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:
         """Return the entries at the product of `index`, in float64."""
         for axis, entries in enumerate(index):
             if entries is not None:
                 array = np.take(array, entries, axis=axis)
-        return array.astype(np.float64)
+        return fp8.decoded(array) if dtype == fp8.NAME else array.astype(np.float64)
 
-    def unwritten_count(self, array: Array, dtype: str) -> int:  # noqa: ARG002  # the protocol's
-        """Return how many entries still hold the poison."""
+    def unwritten_count(self, array: Array, dtype: str) -> int:
+        """Return how many entries still hold the poison; 0 for 8-bit integers, which can't tell."""
+        if not tells_unwritten(dtype):
+            return 0
         return int(np.count_nonzero(_bits(array) == _ones(array)))
 
-    def non_finite_count(self, array: Array, dtype: str) -> int:  # noqa: ARG002  # the protocol's
+    def non_finite_count(self, array: Array, dtype: str) -> int:
         """Return how many entries are NaN (the poison among them) or infinite."""
-        return int(array.size - np.count_nonzero(np.isfinite(array)))
+        return int(array.size - np.count_nonzero(_finite(array, dtype)))
 
-    def first_non_finite(self, array: Array, dtype: str) -> int:  # noqa: ARG002  # the protocol's
+    def first_non_finite(self, array: Array, dtype: str) -> int:
         """Return the place of the first such entry in memory order, 0 where there is none."""
-        return int(np.isfinite(array).reshape(-1).argmin())
+        return int(_finite(array, dtype).reshape(-1).argmin())
 
     def checksum(self, array: Array) -> int:
         """Return a CRC over the sums of 4 KiB lines and those of their columns.
@@ -178,7 +202,7 @@ class CpuDevice:
         for call in calls:
             if mode in ("clean", "zeroed"):
                 self._flush(mode)
-            samples.append(Sample(_elapsed_s(call)))
+            samples.append(Sample(elapsed_s(call)))
         return samples
 
     def _flush(self, mode: CacheMode) -> None:
@@ -194,6 +218,10 @@ class CpuDevice:
     def settle_cache(self, calls: Sequence[Call]) -> None:
         """Leave that to warming up: a call here takes longer than its lines' way to memory."""
 
+    def launch_s(self, calls: Sequence[Call]) -> float | None:  # noqa: ARG002  # the protocol's
+        """Return None: nothing is enqueued, a call is the work itself."""
+        return None
+
     def read_s(self, mode: CacheMode, nbytes: int) -> float:
         """Return the median of sums over so many bytes, in a cache mode."""
         count = -(-3 * self._cache_bytes // nbytes) if mode == "cold" else 1
@@ -207,7 +235,7 @@ class CpuDevice:
 
     def floor_s(self) -> float:
         """Return what an empty call reads."""
-        return median([_elapsed_s(_nothing) for _ in range(_FLOOR_COUNT)])
+        return median([elapsed_s(_nothing) for _ in range(_FLOOR_COUNT)])
 
     def floors_s(self) -> dict[str, float]:
         """Return the floor of the one method there is."""
@@ -231,15 +259,12 @@ class CpuDevice:
 
 def logical(array: Array, arg: Arg, case: Case) -> Array:
     """View an array that is held in stored order in the logical order of its axes."""
-    stored = arg.stored_axes(case.params)
-    if stored == arg.axis_names:
-        return array
-    return array.transpose([stored.index(axis) for axis in arg.axis_names])
+    return array.transpose(arg.stored_places(case.params))
 
 
 def _adopt(operator: Operator, case: Case, result: object, buffers: Buffers) -> None:
     """Copy what a function returned into the buffers of its outputs; see Program."""
-    targets = {arg.name: logical(buffers[arg.name], arg, case) for arg in operator.outputs}
+    targets = {arg.name: logical(buffers[arg.name], arg, case) for arg in operator.outputs_of(case)}
     taken = {}
     for name, returned in claimed(result, targets).items():
         array = np.asarray(returned) if isinstance(returned, np.generic) else returned
@@ -251,37 +276,16 @@ def _adopt(operator: Operator, case: Case, result: object, buffers: Buffers) -> 
         targets[name][...] = array
 
 
+def _finite(array: Array, dtype: str) -> Array:
+    return np.isfinite(fp8.decoded(array) if dtype == fp8.NAME else array)
+
+
 def _bits(array: Array) -> Array:
     return array.view(f"u{array.itemsize}")
 
 
 def _ones(array: Array) -> int:
     return int(2 ** (8 * array.itemsize) - 1)
-
-
-def _taken(operator: Operator, case: Case) -> dict[str, Any]:
-    return {name: case.params[name] for name in operator.reference_params}
-
-
-def _random(arg: Arg, case: Case, seed: int, dtype: np.dtype[Any]) -> Array:
-    rng = np.random.default_rng([seed, *arg.name.encode()])
-    shape = arg.stored_shape(case)
-    kind: Any = np.float32 if dtype == np.float32 else np.float64
-    if isinstance(arg.init, Normal):
-        fan_in = case.shape[arg.init.fan_in] if arg.init.fan_in else 1
-        values = rng.standard_normal(shape, dtype=kind)
-        values *= arg.init.std / math.sqrt(fan_in)
-        return values
-    values = rng.random(shape, dtype=kind)
-    values *= arg.init.high - arg.init.low
-    values += arg.init.low
-    return values
-
-
-def _elapsed_s(call: Callable[[], object]) -> float:
-    started_ns = time.perf_counter_ns()
-    call()
-    return (time.perf_counter_ns() - started_ns) * 1e-9
 
 
 def _nothing() -> None:

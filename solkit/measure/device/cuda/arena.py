@@ -6,11 +6,21 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from solkit.declare.operator import Arg, Array
+from solkit.declare.arg import Arg, Array
 from solkit.model import Case
 
-# bf16 travels as its 16 bits: NumPy has no such type, and nothing here computes with it.
-NUMPY_TYPES = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": np.uint16}
+# bf16 and 8-bit floats travel as their bits: NumPy has no such types, and nothing here computes
+# with them.
+NUMPY_TYPES: dict[str, Any] = {
+    "fp64": np.float64,
+    "fp32": np.float32,
+    "fp16": np.float16,
+    "bf16": np.uint16,
+    "fp8_e4m3": np.uint8,
+    "int32": np.int32,
+    "int8": np.int8,
+    "uint8": np.uint8,
+}
 _ALIGN_BYTES = 512  # more than any vector access or tensor map asks for
 
 

@@ -18,21 +18,23 @@ import numpy as np
 from cupy.cuda import driver
 from cupy.cuda.function import Module
 
+from solkit.declare import fp8
+from solkit.declare.arg import Arg, Array, Bits, Indices, Normal, Uniform
 from solkit.declare.kernel import Kernel
-from solkit.declare.operator import Arg, Array, Normal, Operator
+from solkit.declare.operator import Operator
 from solkit.dtypes import DTYPES
 from solkit.errors import NoDevice, words
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Call, DeviceLost, Program, Sample, Timer
 from solkit.measure.device.cuda import memory, program
-from solkit.measure.device.cuda.arena import NUMPY_TYPES, Copies
+from solkit.measure.device.cuda.arena import Copies
+from solkit.measure.device.cuda.entries import BITS, ENTRIES, MARKED
 from solkit.measure.device.cuda.timing import Timing
 from solkit.measure.device.cuda.watch import Watch
+from solkit.measure.indexed import shuffled
 from solkit.measure.remedies import kills_context
 from solkit.model import CacheMode, Case, Clocks
 
-_CTYPES = [DTYPES[name].ctype for name in NUMPY_TYPES]
-_FILLS = ("fill_normal", "fill_uniform", "count_marks", "checksum")
 _MOST_COMPILERS = 8
 # The newest instructions of a Hopper or Blackwell part belong to its architecture-specific target.
 _SPECIFIC = {
@@ -177,33 +179,33 @@ class CudaDevice:
         if arg.role == "out":
             self.poison(copies.whole)
             return copies
-        self._fill(copies[0].reshape(-1), arg, case, seed)
+        self._fill(copies[0], arg, case, seed)
         copies.repeat()
         return copies
 
     def _fill(self, array: Array, arg: Arg, case: Case, seed: int) -> None:
-        dtype = arg.dtype_of(case)
+        ctype = DTYPES[arg.dtype_of(case)].ctype
         named = hashlib.blake2b(f"{seed}:{arg.name}".encode(), digest_size=8).digest()
         mixed = np.int64(int.from_bytes(named, "little") >> 2)
-        if isinstance(arg.init, Normal):
-            fan_in = case.shape[arg.init.fan_in] if arg.init.fan_in else 1
-            scale = (np.float32(arg.init.std / math.sqrt(fan_in)),)
-            self._over(array, dtype, "fill_normal", (mixed, *scale))
-        else:
-            self._over(
-                array,
-                dtype,
-                "fill_uniform",
-                (mixed, np.float32(arg.init.low), np.float32(arg.init.high)),
-            )
+        match arg.init:
+            case Normal(std=std, fan_in=axis):
+                scale = np.float32(std / math.sqrt(case.shape[axis] if axis else 1))
+                self._over(array, f"fill_normal<{ctype}>", (mixed, scale))
+            case Uniform(low=low, high=high):
+                ends = (np.float32(low), np.float32(high))
+                self._over(array, f"fill_uniform<{ctype}>", (mixed, *ends))
+            case Bits():
+                self._over(array.reshape(-1).view(cp.uint8), "fill_bits", (mixed,))
+            case Indices():  # few: they are made on the host, and uploaded once
+                array.set(shuffled(arg, arg.init, case, seed))
 
-    def _over(self, array: Array, dtype: str, name: str, rest: tuple[Any, ...]) -> None:
-        function = self._instruments[f"{name}<{DTYPES[dtype].ctype}>"]
+    def _over(self, array: Array, name: str, rest: tuple[Any, ...]) -> None:
+        function = self._instruments[name]
         blocks = max(1, min(-(-array.size // 256), self._sm_count * 16))
         function((blocks, 1, 1), (256, 1, 1), (array, np.int64(array.size), *rest))
 
     def poison(self, array: Array) -> None:
-        """Set every bit of an output: a NaN that no arithmetic of this device makes."""
+        """Set every bit of an output: a NaN that no arithmetic here makes, -1 for an integer."""
         array.data.memset_async(0xFF, array.nbytes)
 
     def copy(self, source: Array, target: Array) -> None:
@@ -221,16 +223,17 @@ class CudaDevice:
 
     def fetch(self, array: Array, dtype: str, index: Sequence[Any]) -> Array:
         """Return the entries at the product of `index`, in float64 on the host."""
-        for axis, entries in enumerate(index):
-            if entries is not None:
-                array = cp.take(array, cp.asarray(entries), axis=axis)
+        chosen = {axis: entries for axis, entries in enumerate(index) if entries is not None}
+        # The axis that leaves least comes first: a cache of keys may not fit a second time.
+        for axis in sorted(chosen, key=lambda axis: len(chosen[axis]) / array.shape[axis]):
+            array = cp.take(array, cp.asarray(chosen[axis]), axis=axis)
         host = cp.asnumpy(array)
         if dtype == "bf16":
             host = (host.astype(np.uint32) << 16).view(np.float32)
-        return host.astype(np.float64)
+        return fp8.decoded(host) if dtype == fp8.NAME else host.astype(np.float64)
 
     def unwritten_count(self, array: Array, dtype: str) -> int:
-        """Return how many entries still hold the poison."""
+        """Return how many entries still hold the poison; 0 for 8-bit integers, which can't tell."""
         return self._marks(array, dtype)[0]
 
     def non_finite_count(self, array: Array, dtype: str) -> int:
@@ -243,14 +246,16 @@ class CudaDevice:
         return array.size - missing_from_end if missing_from_end else 0
 
     def _marks(self, array: Array, dtype: str) -> list[int]:
+        if dtype not in MARKED:
+            return [0, 0, 0]
         totals = cp.zeros(3, dtype=cp.uint64)
-        self._over(array, dtype, "count_marks", (totals,))
+        self._over(array, f"count_marks<{MARKED[dtype]}>", (totals,))
         return [int(count) for count in totals.get()]
 
     def checksum(self, array: Array) -> int:
         """Return a sum over bits and places, which any changed or moved entry changes."""
         total = cp.zeros(1, dtype=cp.uint64)
-        self._over(array, _dtype_name(array), "checksum", (total,))
+        self._over(array, f"checksum<{BITS[array.itemsize]}>", (total,))
         return int(total.get()[0])
 
     def synchronize(self) -> None:
@@ -278,6 +283,13 @@ class CudaDevice:
         """Clean the L2 of others' dirty lines, then run the calls, untimed and unrecorded."""
         try:
             self._timing.settle_cache(calls)
+        except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
+            raise lost_or_same(error) from error
+
+    def launch_s(self, calls: Sequence[Call]) -> float | None:
+        """Return the median of the host's time to enqueue one of the calls, unrecorded."""
+        try:
+            return self._timing.launch_s(calls)
         except (cp.cuda.runtime.CUDARuntimeError, driver.CUDADriverError) as error:
             raise lost_or_same(error) from error
 
@@ -330,30 +342,17 @@ class CudaDevice:
 
     def _load_instruments(self) -> dict[str, Any]:
         path = Path(__file__).with_name("instruments.cu")
-        entries = (
-            "solkit_hold",
-            "solkit_stamp",
-            "timer_step",
-            "spin",
-            "empty",
-            "flush_read",
-            *(f"{fill}<{ctype}>" for fill in _FILLS for ctype in _CTYPES),
-        )
         compilation = nvrtc.compile_source(
-            path.read_text(encoding="utf-8"), name=path.name, entries=entries, arch=self.arch
+            path.read_text(encoding="utf-8"), name=path.name, entries=ENTRIES, arch=self.arch
         )
         module = Module()
         module.load(compilation.cubin)
-        return {entry: module.get_function(compilation.lowered[entry]) for entry in entries}
+        return {entry: module.get_function(compilation.lowered[entry]) for entry in ENTRIES}
 
 
 def lost_or_same(error: Exception) -> Exception:
     """Return DeviceLost for an error that poisons the context, else the error itself."""
     return DeviceLost(words(error)) if kills_context(getattr(error, "status", 0)) else error
-
-
-def _dtype_name(array: Array) -> str:
-    return next(name for name, dtype in NUMPY_TYPES.items() if array.dtype == dtype)
 
 
 def _uuid(index: int) -> str:

@@ -10,7 +10,7 @@ import cupy as cp
 import numpy as np
 from cupy.cuda.device import get_cublas_handle
 
-from solkit.declare.operator import Arg, Array
+from solkit.declare.arg import Arg, Array
 from solkit.errors import NoDevice
 from solkit.measure.device.base import Call, Device, Sample
 from solkit.measure.device.cuda import cublaslt

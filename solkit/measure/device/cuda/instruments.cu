@@ -8,7 +8,8 @@
 //   spin         keeps one thread busy for a known time: the truth that timers are held against
 //   empty        does nothing: what the method reads on it is the method's floor
 //   flush_read   reads a buffer larger than the L2, which leaves it full of clean foreign lines
-//   fill_normal, fill_uniform   counter-based random values: the same for the same seed on any grid
+//   fill_normal, fill_uniform, fill_bits   counter-based random values: the same for the same seed
+//                on any grid
 //   count_marks  how many entries still hold the poison (every bit set), and how many are NaN or
 //                infinite
 //   checksum     a sum over bits and places, which any changed or moved entry changes
@@ -122,7 +123,21 @@ __global__ void fill_uniform(T* __restrict__ out, long long count, long long see
   }
 }
 
-// The bits of a number, and those that are all set in NaN and infinity.
+// Eight random bytes a thread, the last of them as many as are left.
+extern "C" __global__ void fill_bits(unsigned char* __restrict__ out, long long count,
+                                     long long seed) {
+  const long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i * 8 < count; i += step) {
+    u64 bits = mixed((u64)seed, (u64)i);
+    for (long long at = i * 8; at < i * 8 + 8 && at < count; ++at, bits >>= 8) {
+      out[at] = (unsigned char)bits;
+    }
+  }
+}
+
+struct fp8_e4m3;  // its codes are all that is looked at here
+
+// The bits of a number, and those that are all set in NaN and infinity; 0 where there is neither.
 template <typename T>
 struct Format;
 template <>
@@ -145,6 +160,16 @@ struct Format<__nv_bfloat16> {
   typedef unsigned short bits;
   static constexpr unsigned short exponent = 0x7F80;
 };
+template <>
+struct Format<fp8_e4m3> {
+  typedef unsigned char bits;
+  static constexpr unsigned char exponent = 0x7F;  // no infinity: NaN alone has all of them
+};
+template <>
+struct Format<int> {
+  typedef unsigned bits;
+  static constexpr unsigned exponent = 0;
+};
 
 __device__ __forceinline__ u64 warp_total(u64 v) {
   for (int lane = 16; lane > 0; lane /= 2) v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
@@ -156,13 +181,14 @@ __device__ __forceinline__ u64 warp_total(u64 v) {
 template <typename T>
 __global__ void count_marks(const T* __restrict__ in, long long count, u64* totals) {
   typedef typename Format<T>::bits Bits;
+  constexpr Bits exponent = Format<T>::exponent;
   const Bits* bits = reinterpret_cast<const Bits*>(in);
   const long long step = (long long)gridDim.x * blockDim.x;
   u64 unwritten = 0, non_finite = 0, left = 0;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
     const Bits v = bits[i];
     unwritten += v == (Bits) ~(Bits)0;
-    if ((v & Format<T>::exponent) == Format<T>::exponent) {
+    if (exponent && (v & exponent) == exponent) {
       if (non_finite == 0) left = (u64)(count - i);
       ++non_finite;
     }
@@ -170,16 +196,14 @@ __global__ void count_marks(const T* __restrict__ in, long long count, u64* tota
   if (non_finite) atomicMax(&totals[2], left);
   unwritten = warp_total(unwritten);
   non_finite = warp_total(non_finite);
-  if (threadIdx.x % 32 == 0 && non_finite) {
+  if (threadIdx.x % 32 == 0 && (unwritten | non_finite)) {
     atomicAdd(&totals[0], unwritten);
     atomicAdd(&totals[1], non_finite);
   }
 }
 
-template <typename T>
-__global__ void checksum(const T* __restrict__ in, long long count, u64* total) {
-  typedef typename Format<T>::bits Bits;
-  const Bits* bits = reinterpret_cast<const Bits*>(in);
+template <typename Bits>
+__global__ void checksum(const Bits* __restrict__ bits, long long count, u64* total) {
   const long long step = (long long)gridDim.x * blockDim.x;
   u64 mine = 0;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {

@@ -12,12 +12,15 @@ import numpy as np
 from cupy.cuda import driver
 from cupy.cuda.function import Module
 
+from solkit.declare import fp8
+from solkit.declare.arg import Array
 from solkit.declare.kernel import Kernel, Launch
-from solkit.declare.operator import Array, Operator
+from solkit.declare.operator import Operator
 from solkit.errors import BadInput
+from solkit.measure.aligned import refuse_unaligned
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Buffers, Call, Program
-from solkit.measure.returned import CUDA_KINDS, claimed, on_device, same_form
+from solkit.measure.returned import CUDA_KINDS, bytes_of, claimed, on_device, same_form
 from solkit.model import Case
 
 _STATIC_SHARED_BYTES = 48 * 1024  # more than this must be asked for
@@ -53,12 +56,14 @@ def prepare(
         names = (
             launch.args
             if launch.args is not None
-            else (*(arg.name for arg in operator.args), *operator.axes)
+            else (*(arg.name for arg in operator.args_of(case)), *operator.axes)
         )
         _check_parameters(function.ptr, launch, names, operator, case, workspace)
         steps.append(_step(function, launch, names, case, workspace))
 
     def bind(buffers: Buffers) -> Call:
+        addresses = {name: array.data.ptr for name, array in buffers.items()}
+        refuse_unaligned(case, addresses, kernel.align_bytes)
         ready = [step(buffers) for step in steps]
         return ready[0] if len(ready) == 1 else functools.partial(_in_turn, ready)
 
@@ -127,20 +132,24 @@ def compile_quietly(kernel: Kernel, case: Case, arch: str, include: Path) -> Non
 
 
 def _python_program(kernel: Kernel, operator: Operator, case: Case) -> Program:
-    params = {name: value for name, value in case.params.items() if name in operator.params}
+    params = kernel.taken(case.params)
     function = kernel.function or _nothing
 
     def bind(buffers: Buffers) -> Call:
-        arrays = {arg.name: _typed(buffers[arg.name], arg.dtype_of(case)) for arg in operator.args}
+        arrays = {arg.name: _typed(buffers[arg.name], arg.dtype_of(case)) for arg in args}
+        if kernel.take is not None:
+            arrays = {name: kernel.take(array) for name, array in arrays.items()}
         return functools.partial(function, **arrays, **params)
 
     def adopt(result: object, buffers: Buffers) -> None:
         targets = {arg.name: _typed(buffers[arg.name], arg.dtype_of(case)) for arg in outputs}
         taken = {}
         for name, returned in claimed(result, targets).items():
-            array = returned
+            array = bytes_of(returned) if name in codes else returned
             if not isinstance(array, cp.ndarray):
                 array = on_device(name, array, cp.from_dlpack, kinds=CUDA_KINDS, where="the GPU")
+            if name in codes and array.itemsize == 1:
+                array = array.view(cp.uint8)
             same_form(name, array, targets[name])
             array = array.view(f"u{array.itemsize}")  # its bits: bf16 can be had no other way
             own = any(cp.may_share_memory(array, target) for target in targets.values())
@@ -148,7 +157,9 @@ def _python_program(kernel: Kernel, operator: Operator, case: Case) -> Program:
         for name, array in taken.items():
             targets[name].view(array.dtype)[...] = array
 
-    outputs = operator.outputs
+    args, outputs = operator.args_of(case), operator.outputs_of(case)
+    kernel.refuse_call(case, [*(arg.name for arg in args), *params])
+    codes = {arg.name for arg in outputs if arg.dtype_of(case) == fp8.NAME}
     return Program(bind, adopt=adopt)
 
 
@@ -196,7 +207,7 @@ def _check_parameters(
     workspace: Mapping[str, Array],
 ) -> None:
     """Refuse a launch whose argument list isn't the one the compiled function takes."""
-    dummies = {arg.name: None for arg in operator.args}
+    dummies = {arg.name: None for arg in operator.args_of(case)}
     sizes = [
         8 if isinstance(name, (str, int)) else 4
         for name in names

@@ -9,7 +9,7 @@ import cupy as cp
 import numpy as np
 from cupy.cuda.function import Module
 
-from solkit.declare.operator import Array
+from solkit.declare.arg import Array
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Call, Device
 from solkit.measure.device.cuda import rate_forms as forms

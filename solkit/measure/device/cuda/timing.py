@@ -17,6 +17,7 @@ from solkit.measure.device.cuda.stamps import Stamps
 from solkit.measure.device.cuda.stray import stray_by_poison
 from solkit.measure.device.cuda.timers import MOST_CALLS, BatchTimer, Tools, Way, choose
 from solkit.measure.device.cuda.work import Work, energy_per_call_j
+from solkit.measure.device.elapsed import elapsed_each_s
 from solkit.measure.device.records import RecordsLost
 from solkit.measure.pace import AHEAD_S
 from solkit.model import CacheMode
@@ -82,6 +83,20 @@ class Timing:
             cp.cuda.runtime.deviceSynchronize()
         finally:
             self.timer.start()
+
+    def launch_s(self, calls: Sequence[Call]) -> float:
+        """Return the median of the host's time to enqueue one of the calls.
+
+        Nothing is recorded meanwhile: CUPTI takes a part of every launch for itself.
+        """
+        self.timer.stop()
+        try:
+            cp.cuda.runtime.deviceSynchronize()
+            times_s = elapsed_each_s(calls)
+            cp.cuda.runtime.deviceSynchronize()
+        finally:
+            self.timer.start()
+        return median(times_s)
 
     def read_s(self, mode: CacheMode, nbytes: int) -> float:
         """Return the median of a plain read of so many bytes, in a cache mode.

@@ -1,8 +1,7 @@
-// GeGLU gate: y = gelu_tanh(gate) * up, element by element.
+// ReGLU gate: y = max(gate, 0) * up, element by element.
 //
-// vec.cuh and math.cuh are solkit's own headers: every kernel may include them. Yours may stand
-// beside this file.
-#include "math.cuh"
+// vec.cuh is a header of solkit's own: every kernel may include those. Yours may stand beside this
+// file.
 #include "vec.cuh"
 
 using namespace solkit;
@@ -10,7 +9,7 @@ using namespace solkit;
 // The parameters: a pointer for each argument, then a long long for each axis, in the order in
 // which the declaration names them.
 template <typename T, int BLOCK, int VEC>
-__global__ void __launch_bounds__(BLOCK) geglu(const T* __restrict__ gate, const T* __restrict__ up,
+__global__ void __launch_bounds__(BLOCK) reglu(const T* __restrict__ gate, const T* __restrict__ up,
                                                T* __restrict__ y, long long rows, long long cols) {
   const long long i = (static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x) * VEC;
   if (i >= rows * cols) return;
@@ -19,8 +18,9 @@ __global__ void __launch_bounds__(BLOCK) geglu(const T* __restrict__ gate, const
   Vec<T, VEC> result;
 #pragma unroll
   for (int j = 0; j < VEC; ++j) {
-    result.item[j] =
-        from_float<T>(gelu_tanh(to_float(from_gate.item[j])) * to_float(from_up.item[j]));
+    const float x = to_float(from_gate.item[j]);
+    // Not fmaxf(x, 0): that takes the 0 where x is NaN, and a NaN has to be seen in the output.
+    result.item[j] = from_float<T>((x < 0.0f ? 0.0f : x) * to_float(from_up.item[j]));
   }
   store<T, VEC>(y + i, result);
 }

@@ -1,9 +1,7 @@
-"""GeGLU gate: y = gelu(gate) * up, an operator of one's own and a CUDA kernel for it.
+"""ReGLU gate: y = max(gate, 0) * up, an operator of one's own and a CUDA kernel for it.
 
-solkit run geglu rows=8192 cols=11008 --dtype bf16 --load examples/my_kernel/geglu.py
+solkit run reglu rows=8192 cols=11008 --dtype bf16 --load examples/my_kernel/reglu.py
 """
-
-import math
 
 import numpy as np
 
@@ -23,15 +21,13 @@ def work(case: Case) -> Work:
     return Work(
         read_bytes=2 * count * case.item_bytes,
         write_bytes=count * case.item_bytes,
-        estimated_flop={"fp32": 9 * count, "sfu": 2 * count},
+        estimated_flop={"fp32": 2 * count},
     )
 
 
 def reference(gate: Array, up: Array) -> Array:
-    """Return the tanh form of GELU of the gate, times up."""
-    cube = gate * gate * gate  # ** is an order of magnitude slower in NumPy
-    inner = math.sqrt(2 / math.pi) * (gate + 0.044715 * cube)
-    y: Array = 0.5 * gate * (1 + np.tanh(inner)) * up
+    """Return the gate where it is above 0 (or NaN), else 0, times up."""
+    y: Array = np.maximum(gate, 0) * up
     return y
 
 
@@ -39,7 +35,7 @@ def launches(case: Case) -> tuple[Launch, ...]:
     """One thread for each 16 bytes of the output."""
     count = case.shape["rows"] * case.shape["cols"]
     blocks = -(-count // (BLOCK * vec(case)))  # rounded up
-    entry = f"geglu<{case.ctype}, {BLOCK}, {vec(case)}>"
+    entry = f"reglu<{case.ctype}, {BLOCK}, {vec(case)}>"
     return (Launch(entry, grid=(blocks, 1, 1), block=(BLOCK, 1, 1)),)
 
 
@@ -51,17 +47,17 @@ def refuse(case: Case) -> str | None:
 
 
 OPERATOR = Operator(
-    name="geglu",
+    name="reglu",
     args=(Arg("gate", "rows cols"), Arg("up", "rows cols"), Arg("y", "rows cols", "out")),
     work=work,
     reference=reference,
     independent=("rows", "cols"),
-    summary="y = gelu(gate) * up",
+    summary="y = max(gate, 0) * up",
 )
 KERNEL = Kernel(
     name="mine",
     operator=OPERATOR,
-    source="geglu.cu",
+    source="reglu.cu",
     launches=launches,
     refuse=refuse,
     summary="one 16-byte load from each stream a thread",
