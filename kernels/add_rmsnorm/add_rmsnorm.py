@@ -3,7 +3,7 @@
 import numpy as np
 
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Uniform, Work
-from solkit.declare.geometry import ceil_div, row_layout, vector_items
+from solkit.declare.geometry import RowLimits, ceil_div, row_layout, vector_items
 
 EPSILON = 1e-6
 LOOPED_BLOCK = 1024
@@ -39,20 +39,28 @@ def reference(x: Array, residual: Array, weight: Array) -> tuple[Array, Array]:
     return y, h
 
 
-def most_chunks(threads: int) -> int:
-    """Return the 16-byte vectors of x, residual and weight a thread can hold: 12 registers each."""
-    return 10 if threads <= 256 else 8 if threads <= 512 else 4  # noqa: PLR2004  # 65536 registers an SM / threads
+def registers(chunks: int) -> int:
+    """Return what a thread needs for x and residual, and for the weight where it comes early."""
+    return 40 if chunks <= 2 else 64  # noqa: PLR2004  # as the compiler counts them
+
+
+LIMITS = RowLimits(chunks=2, most_chunks=4, registers=registers, most_threads=512, one_wave=True)
 
 
 def launches(case: Case) -> tuple[Launch, ...]:
     """Rows in registers where they fit, else in two passes."""
     rows, cols, vec = case.shape["rows"], case.shape["cols"], vector_items(case, "cols")
     args = ("x", "residual", "weight", "y", "h", "rows", "cols", EPSILON)
-    layout = row_layout(cols // vec, rows, most_chunks)
+    layout = row_layout(cols // vec, rows, LIMITS, vector_bytes=vec * case.item_bytes)
     if layout is None:
         entry = f"add_rmsnorm_looped<{case.ctype}, {LOOPED_BLOCK}, {vec}>"
         return (Launch(entry, grid=(rows, 1, 1), block=(LOOPED_BLOCK, 1, 1), args=args),)
-    shape = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}"
+    if layout.ranks > 1:
+        shape = f"{layout.ranks}, {layout.threads}, {vec}, {layout.chunks}"
+        entry = f"add_rmsnorm_cluster<{case.ctype}, {shape}>"
+        grid = (rows * layout.ranks, 1, 1)
+        return (Launch(entry, grid=grid, block=(layout.threads, 1, 1), args=args),)
+    shape = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}, {layout.resident}"
     return (
         Launch(
             f"add_rmsnorm<{case.ctype}, {shape}>",
@@ -83,5 +91,5 @@ KERNEL = Kernel(
     operator=OPERATOR,
     source="add_rmsnorm.cu",
     launches=launches,
-    summary="the row stays in registers: one warp a row, or one block",
+    summary="the row stays in registers: several rows a warp, one warp or one block a row",
 )

@@ -1,5 +1,5 @@
 // Tensor-core and shared-memory building blocks that exist on every card from CC 7.5 on: 16-byte
-// asynchronous copies, ldmatrix, and the 16x8x16 matrix product with fp32 accumulation.
+// asynchronous copies, ldmatrix, movmatrix, and the 16x8x16 matrix product with fp32 accumulation.
 // Below CC 8.0 a copy is a load and a store, and a product is two 16x8x8 ones (fp16 only).
 #pragma once
 
@@ -104,6 +104,30 @@ __device__ __forceinline__ void multiply_add<__nv_bfloat16>(float (&d)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 #endif
+
+// Two items in a register, the first in the low half: how fragments of 16-bit items hold neighbours.
+template <typename T>
+__device__ __forceinline__ unsigned int pack(float low, float high);
+
+template <>
+__device__ __forceinline__ unsigned int pack<__half>(float low, float high) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return reinterpret_cast<const unsigned int&>(pair);
+}
+
+template <>
+__device__ __forceinline__ unsigned int pack<__nv_bfloat16>(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return reinterpret_cast<const unsigned int&>(pair);
+}
+
+// Transpose an 8x8 matrix of 16-bit items whose row t / 4 lies in lanes t, two items each: it makes
+// an operand (items along k in a register) of a result (items along n in a register).
+__device__ __forceinline__ unsigned int transpose_matrix(unsigned int rows) {
+  unsigned int columns;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(columns) : "r"(rows));
+  return columns;
+}
 
 // Where 16-byte chunk `chunk` of row `row` lies in a tile of rows of ROW_CHUNKS chunks: an XOR
 // within each 128-byte line, so that 8 rows of one chunk column fall on 8 different bank groups,

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(MOST_THREADS)
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
           if (first + r < rows && base + k * STEP < cols) {
-            value[r][k] = load_stream<T, VEC>(x + (first + r) * cols + base + k * STEP);
+            value[r][k] = load_stream_alone<T, VEC>(x + (first + r) * cols + base + k * STEP);
           }
         }
       }
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(BLOCK)
     Vec<T, VEC> value[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-      if (base + k * STEP < cols) value[k] = load_stream<T, VEC>(row + base + k * STEP);
+      if (base + k * STEP < cols) value[k] = load_stream_alone<T, VEC>(row + base + k * STEP);
     }
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {

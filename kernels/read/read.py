@@ -30,6 +30,13 @@ def launches(case: Case) -> tuple[Launch, ...]:
     return (_row_per_warp(case, items, at_once=1, most_blocks=case.shape["rows"]),)
 
 
+def launches_in_flight(case: Case) -> tuple[Launch, ...]:
+    """Give each warp so many rows that ITEMS loads are in flight, all warps at once."""
+    items = min(ITEMS, _lane_vectors(case))
+    at_once = ITEMS // items
+    return (_row_per_warp(case, items, at_once=at_once, most_blocks=case.shape["rows"]),)
+
+
 def launches_deep(case: Case) -> tuple[Launch, ...]:
     """Walk the rows with a grid of fixed size, a warp takes several at once."""
     items = min(DEEP_LOADS, _lane_vectors(case))
@@ -86,6 +93,14 @@ KERNEL = Kernel(
     source="read.cu",
     launches=launches,
     summary="a warp a row, up to four 16-byte loads in flight a thread",
+)
+IN_FLIGHT = Kernel(
+    name="in_flight",
+    operator=OPERATOR,
+    source="read.cu",
+    launches=launches_in_flight,
+    summary="four 16-byte loads in flight a thread, over several rows where they are short",
+    by_name_only=True,
 )
 DEEP = Kernel(
     name="deep",

@@ -1,130 +1,382 @@
-// Softmax over each row: y = exp(x - max) / sum(exp(x - max)).
+// Softmax over each row: y = exp(t - max t) / sum(exp(t - max t)), t = x scale + mask.
 //
-// x, y [rows, cols]; dtypes fp32, fp16, bf16; fp32 inside, y rounded once. cols a multiple of VEC;
-// the caller takes VEC = 16 bytes where that holds.
-// Traffic: rows x cols x (read + write). Ceiling: DRAM.
-// Design, softmax: the row stays in registers, packed, ROW_THREADS threads with CHUNKS vectors
-// each; one warp a row (ROWS rows a block, no barrier) or one block a row. exp is computed twice,
-// for the sum and for the output: 2 exp2 an element stay under the 3.9 that a 2-byte stream leaves
-// free on H200, and packed items need half the registers of kept exponentials.
-// softmax_looped: rows too long for registers. One pass keeps a running maximum and a sum scaled to
-// it (one rescale a vector, not an element); a second pass reads the row again, from L2 where it
-// is still there, and writes.
+// x, mask, y [rows, cols]; dtypes fp32, fp16, bf16; fp32 inside, y rounded once. Any cols.
+// Mask::additive reads a mask like x. Mask::causal: row i sees columns 0 .. (i mod cols); the others
+// give 0, whatever stands there, and no 16 bytes are read of which nothing is seen.
+// Traffic: what is seen of x (and the mask) once, y once. Ceiling: DRAM.
+// Technique: a row stays on the chip between the pass that needs its maximum and sum and the pass
+// that writes: KEPT vectors of 16 bytes a thread packed in registers, SHARED more in shared memory,
+// each in its own thread's slot, so that nobody waits for another's copies. How fast it is depends
+// on how many bytes are on their way an SM: registers alone hold 128 KB of rows, both 256 KB.
+// Every thread takes exp relative to its own maximum, so that maximum and sum travel together: one
+// exchange a row, over a warp, a block or the blocks of a cluster.
+// exp is computed twice, for the sum and for the output: 2 exp2 an element stay under the 3.9 that a
+// 2-byte stream leaves free on H200, and packed items need half the room of kept exponentials.
+// Odd lengths are cut at 16-byte boundaries, single items at the ends go to the lanes of one warp.
+// softmax: a warp or a block a row. softmax_cluster: a cluster a row; cards without clusters (before
+// CC 9.0) take the two passes of softmax_looped, a block a row. softmax_looped: longer rows still;
+// one pass for maximum and sum, a second that reads the row again, partly from L2, and writes.
 // A row that holds +inf or NaN gives NaN, as the formula does; a row of -inf gives NaN too.
+#include "cluster.cuh"
 #include "math.cuh"
-#include "reduce.cuh"
+#include "max_sum.cuh"
+#include "mma.cuh"
+#include "row_cut.cuh"
 #include "vec.cuh"
 
 using namespace solkit;
 
-template <typename T, int VEC>
-__device__ __forceinline__ float max_of(Vec<T, VEC> value) {
-  float most = to_float(value.item[0]);
-#pragma unroll
-  for (int j = 1; j < VEC; ++j) most = Max::join(most, to_float(value.item[j]));
-  return most;
-}
+enum class Mask { none, additive, causal };
 
-// Sum of 2^(x log2 e - shift), shift = max log2 e.
-template <typename T, int VEC>
-__device__ __forceinline__ float sum_of_exp(Vec<T, VEC> value, float most) {
-  float sum = 0.0f;
-#pragma unroll
-  for (int j = 0; j < VEC; ++j) sum += exp_fast(to_float(value.item[j]) - most);
-  return sum;
-}
+// Threads an SM can hold.
+#if __CUDA_ARCH__ == 750
+constexpr int RESIDENT_THREADS = 1024;
+#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+constexpr int RESIDENT_THREADS = 2048;
+#else
+constexpr int RESIDENT_THREADS = 1536;
+#endif
 
-template <typename T, int VEC>
-__device__ __forceinline__ Vec<T, VEC> normalised(Vec<T, VEC> value, float most, float factor) {
-  Vec<T, VEC> y;
-#pragma unroll
-  for (int j = 0; j < VEC; ++j) {
-    y.item[j] = from_float<T>(exp_fast(to_float(value.item[j]) - most) * factor);
+// What a row is made of, and how its vectors become the scores t. For a causal mask and none, scores
+// are the items themselves: the scale is part of to_log2, by which exponents are multiplied.
+template <typename T, Mask MASK, bool EDGES>
+struct Row {
+  static constexpr int VEC = 16 / sizeof(T);
+  using Items = Vec<T, VEC>;
+  using Scores = Vec<float, VEC>;
+
+  RowCut<VEC, EDGES> cut;
+  const T *x, *mask;  // at the thread's first vector: where the others lie is then known at compile
+  T* y;               // time, and a load's address costs nothing
+  int mine;           // that vector's number
+  float scale, to_log2;
+  int seen, seen_end;  // columns, from the first; the vectors up to which any is seen
+
+  __device__ __forceinline__ Row(const T* all_x, const T* all_mask, T* all_y, long long row,
+                                 long long cols, float factor, int first)
+      : cut(row, cols),
+        x(all_x + cut.origin + first * VEC),
+        mask(all_mask + cut.origin + first * VEC),
+        y(all_y + cut.origin + first * VEC),
+        mine(first),
+        scale(factor),
+        to_log2(MASK == Mask::additive ? LOG2_E : LOG2_E * factor),
+        seen(cut.cols),
+        seen_end(cut.full_end) {
+    if constexpr (MASK == Mask::causal) {  // both fit into 32 bits, in which a division is short
+      seen = static_cast<int>(static_cast<unsigned int>(row) % static_cast<unsigned int>(cols)) + 1;
+      const int end = (cut.head + seen + VEC - 1) / VEC;
+      seen_end = end < cut.full_end ? end : cut.full_end;
+    }
   }
-  return y;
+
+  __device__ __forceinline__ int offset(int vector) const { return (vector - mine) * VEC; }
+
+  // Whether a vector is whole and any of it is seen.
+  __device__ __forceinline__ bool has(int vector) const {
+    return vector < seen_end && (!EDGES || vector >= cut.full_begin);
+  }
+
+  // Whether a vector is whole and nothing of it is seen.
+  __device__ __forceinline__ bool hidden(int vector) const {
+    return cut.full(vector) && vector >= seen_end;
+  }
+
+  __device__ __forceinline__ Scores scores(Items items, Items added) const {
+    Scores t = floats(items);
+    if constexpr (MASK == Mask::additive) {
+      const Scores plus = floats(added);
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) t.item[j] = fmaf(t.item[j], scale, plus.item[j]);
+    }
+    return t;
+  }
+
+  __device__ __forceinline__ float most_of(Items items, Items added, float most) const {
+    if constexpr (MASK == Mask::additive) {
+      return solkit::most_of(scores(items, added), most);
+    } else {
+      return solkit::most_of(items, most);
+    }
+  }
+
+  // Take what a causal mask hides out of the one vector in which it ends.
+  __device__ __forceinline__ void hide(Items& items, int vector) const {
+    if constexpr (MASK == Mask::causal) {
+      const int left = seen - (vector * VEC - cut.head);
+      if (left >= VEC) return;
+#pragma unroll
+      for (int j = 0; j < VEC; ++j) {
+        if (j >= left) items.item[j] = from_float<T>(minus_infinity());
+      }
+    }
+  }
+
+  // Write a whole vector of the result: scores where the row has them, else zeros.
+  __device__ __forceinline__ void finish(Scores t, int vector, Exponent exponent,
+                                         float factor) const {
+    Items out;
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) out.item[j] = from_float<T>(exponent(t.item[j]) * factor);
+    if constexpr (MASK == Mask::causal) {  // not by exp(-inf): the row may be NaN
+      const int left = seen - (vector * VEC - cut.head);
+      if (left < VEC) {
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) out.item[j] = j < left ? out.item[j] : from_float<T>(0.0f);
+      }
+    }
+    store<T, VEC>(y + offset(vector), out);
+  }
+
+  __device__ __forceinline__ void finish_hidden(int vector) const {
+    Items zeros;
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) zeros.item[j] = from_float<T>(0.0f);
+    store<T, VEC>(y + offset(vector), zeros);
+  }
+};
+
+// A single item at the end of a row, in one lane; column -1: none. What is not seen is -inf.
+template <typename T, Mask MASK, bool EDGES>
+struct Edge {
+  int column = -1;
+  float score = minus_infinity();
+
+  __device__ __forceinline__ Edge(const Row<T, MASK, EDGES>& row, int lane) {
+    if (!EDGES || lane >= 32) return;
+    column = row.cut.edge_column(lane);
+    if (column < 0 || column >= row.seen) return;
+    score = to_float(row.x[row.cut.head + column + row.offset(0)]);
+    if constexpr (MASK == Mask::additive) {
+      score = fmaf(score, row.scale, to_float(row.mask[row.cut.head + column + row.offset(0)]));
+    }
+  }
+
+  __device__ __forceinline__ void finish(const Row<T, MASK, EDGES>& row, Exponent exponent,
+                                         float factor) const {
+    if (!EDGES || column < 0) return;
+    const float share = exponent(score) * factor;
+    row.y[row.cut.head + column + row.offset(0)] = from_float<T>(column < row.seen ? share : 0.0f);
+  }
+};
+
+// One row, by THREADS threads of each of RANKS blocks; `lane` is a thread's number among them.
+template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int SHARED>
+__device__ __forceinline__ void on_chip(const T* x, const T* mask, T* y, long long number,
+                                        long long cols, float scale, int rank, int lane) {
+  constexpr int VEC = 16 / sizeof(T), STEP = RANKS * THREADS;
+  constexpr bool ADDS = MASK == Mask::additive;
+  constexpr int HELD = ADDS ? KEPT : KEPT + SHARED;  // vectors of x
+  static_assert(!ADDS || SHARED == 0 || SHARED == KEPT, "the mask is here or there, not both");
+  extern __shared__ uint4 slots[];
+  __shared__ MailboxOf<THREADS, RANKS> box;
+  const int mine = rank * THREADS + lane;
+  const Row<T, MASK, EDGES> row(x, mask, y, number, cols, scale, mine);
+  const auto slot = [&](int c) -> Vec<T, VEC>& {
+    return *reinterpret_cast<Vec<T, VEC>*>(slots + c * THREADS + lane);
+  };
+
+  Vec<T, VEC> kept[KEPT], plus[ADDS ? KEPT : 1];
+#pragma unroll
+  for (int c = 0; c < KEPT; ++c) {
+    const int v = mine + c * STEP;
+    if (row.has(v)) {
+      kept[c] = load_stream<T, VEC>(row.x + row.offset(v));
+      if (ADDS && SHARED == 0) plus[ADDS ? c : 0] = load_stream<T, VEC>(row.mask + row.offset(v));
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < SHARED; ++c) {
+    const int v = mine + (c + HELD - SHARED) * STEP;
+    if (row.has(v)) {
+      const T* const source = (ADDS ? row.mask : row.x) + row.offset(v);
+      copy16_async(shared_address(&slot(c)), source, true);
+    }
+  }
+  if constexpr (SHARED > 0) commit_copies();
+  open(box);
+  const Edge<T, MASK, EDGES> edge(row, rank == 0 ? lane : 32);
+  if constexpr (MASK == Mask::causal) {  // while the loads are under way
+#pragma unroll
+    for (int c = 0; c < HELD; ++c) {
+      if (row.hidden(mine + c * STEP)) row.finish_hidden(mine + c * STEP);
+    }
+  }
+  const auto items = [&](int c) -> Vec<T, VEC> {
+    return c < KEPT ? kept[c < KEPT ? c : 0] : slot(c - KEPT);
+  };
+  const auto added = [&](int c) -> Vec<T, VEC> {
+    return !ADDS ? Vec<T, VEC>() : SHARED > 0 ? slot(c) : plus[ADDS ? c : 0];
+  };
+
+  // A few vectors at a time, as they arrive: the first are added up before the last are here.
+  constexpr int GROUP = 2;
+  MaxSum part{minus_infinity(), 0.0f};
+  if constexpr (ADDS && SHARED > 0) wait_copies<0>();
+#pragma unroll
+  for (int first = 0; first < HELD; first += GROUP) {
+    float most = part.most;
+#pragma unroll
+    for (int c = first; c < first + GROUP && c < HELD; ++c) {
+      const int v = mine + c * STEP;
+      if (!ADDS && SHARED > 0 && c == KEPT) wait_copies<0>();
+      if (row.has(v)) {
+        if (c < KEPT) {
+          row.hide(kept[c < KEPT ? c : 0], v);
+          stay_packed(kept[c < KEPT ? c : 0]);
+        } else {
+          row.hide(slot(c - KEPT), v);
+        }
+        most = row.most_of(items(c), added(c), most);
+      }
+    }
+    if (first > 0) part.sum *= rescale(part.most, most, row.to_log2);
+    const Exponent exponent = exponent_within(most, row.to_log2);
+#pragma unroll
+    for (int c = first; c < first + GROUP && c < HELD; ++c) {
+      if (row.has(mine + c * STEP)) {
+        part.sum += sum_of_exp(row.scores(items(c), added(c)), exponent);
+        if (c < KEPT) stay_packed(kept[c < KEPT ? c : 0]);
+      }
+    }
+    part.most = most;
+    hold_order(part);
+  }
+  if constexpr (EDGES) part = joined(part, edge.score, row.to_log2);
+  const MaxSum all = join_all<THREADS, RANKS>(part, row.to_log2, box);
+  const Exponent exponent(all.most, row.to_log2);
+  const float factor = reciprocal_fast(all.sum);
+#pragma unroll
+  for (int c = 0; c < HELD; ++c) {
+    const int v = mine + c * STEP;
+    if (row.has(v)) row.finish(row.scores(items(c), added(c)), v, exponent, factor);
+  }
+  edge.finish(row, exponent, factor);
 }
 
-template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS>
-__global__ void __launch_bounds__(ROW_THREADS* ROWS)
-    softmax(const T* __restrict__ x, T* __restrict__ y, long long rows, long long cols) {
-  static_assert(ROWS == 1 || ROW_THREADS == 32, "several rows a block: one warp each");
-  const int lane = threadIdx.x % ROW_THREADS;
-  const long long row = static_cast<long long>(blockIdx.x) * ROWS + threadIdx.x / ROW_THREADS;
+// The same with two passes over the row, for any length.
+template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int ITEMS>
+__device__ __forceinline__ void in_two_passes(const T* x, const T* mask, T* y, long long number,
+                                              long long cols, float scale, int rank, int lane) {
+  constexpr int VEC = 16 / sizeof(T), STEP = RANKS * THREADS;
+  __shared__ MailboxOf<THREADS, RANKS> box;
+  open(box);
+  const int mine = rank * THREADS + lane;
+  const Row<T, MASK, EDGES> row(x, mask, y, number, cols, scale, mine);
+  const Edge<T, MASK, EDGES> edge(row, rank == 0 ? lane : 32);
+
+  MaxSum part{minus_infinity(), 0.0f};
+  for (int base = mine; base < row.cut.full_end; base += STEP * ITEMS) {
+    Vec<T, VEC> items[ITEMS], added[ITEMS];
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+      const int v = base + k * STEP;
+      if (row.has(v)) items[k] = load<T, VEC>(row.x + row.offset(v));
+      if (MASK == Mask::additive && row.has(v)) added[k] = load<T, VEC>(row.mask + row.offset(v));
+    }
+    float most = part.most;
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+      const int v = base + k * STEP;
+      if (row.has(v)) {
+        row.hide(items[k], v);
+        most = row.most_of(items[k], added[k], most);
+      }
+    }
+    part.sum *= rescale(part.most, most, row.to_log2);
+    const Exponent exponent = exponent_within(most, row.to_log2);
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+      const int v = base + k * STEP;
+      if (row.has(v)) {
+        part.sum += sum_of_exp(row.scores(items[k], added[k]), exponent);
+      }
+    }
+    part.most = most;
+  }
+  if constexpr (EDGES) part = joined(part, edge.score, row.to_log2);
+  const MaxSum all = join_all<THREADS, RANKS>(part, row.to_log2, box);
+  const Exponent exponent(all.most, row.to_log2);
+  const float factor = reciprocal_fast(all.sum);
+  for (int base = mine; base < row.cut.full_end; base += STEP * ITEMS) {
+    Vec<T, VEC> items[ITEMS], added[ITEMS];
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+      const int v = base + k * STEP;
+      if (row.has(v)) items[k] = load<T, VEC>(row.x + row.offset(v));
+      if (MASK == Mask::additive && row.has(v)) added[k] = load<T, VEC>(row.mask + row.offset(v));
+    }
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+      const int v = base + k * STEP;
+      if (row.has(v)) {
+        row.finish(row.scores(items[k], added[k]), v, exponent, factor);
+      } else if (MASK == Mask::causal && row.hidden(v)) {
+        row.finish_hidden(v);
+      }
+    }
+  }
+  edge.finish(row, exponent, factor);
+}
+
+// Blocks that an SM must have room for: a thread's registers are what it keeps of a row and 16 or 28
+// more; as many as the compiler likes for a causal mask and odd ends together. Left to itself, the
+// compiler spills some of what is kept to make room for more blocks.
+template <Mask MASK, bool EDGES>
+constexpr int resident_blocks(int threads, int kept, int shared) {
+  const bool small = !EDGES && MASK != Mask::additive && kept <= 4 && shared == 0;
+  const int words = 4 * kept * (MASK == Mask::additive && shared == 0 ? 2 : 1);
+  const int most = words + (small ? MASK == Mask::none ? 16 : 30 : 28), least = EDGES ? 56 : 44;
+  const int registers = MASK == Mask::causal && EDGES ? 128 : small || most > least ? most : least;
+  const int fitting = 65536 / registers;
+  const int resident = fitting < RESIDENT_THREADS ? fitting : RESIDENT_THREADS;
+  const int blocks = resident / threads;
+  return blocks < 1 ? 1 : blocks < 16 ? blocks : 16;
+}
+
+template <typename T, Mask MASK, bool EDGES, int THREADS, int ROWS, int KEPT, int SHARED>
+__global__ void __launch_bounds__(THREADS* ROWS,
+                                  resident_blocks<MASK, EDGES>(THREADS* ROWS, KEPT, SHARED))
+    softmax(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y, long long rows,
+            long long cols, float scale) {
+  static_assert(ROWS == 1 || (THREADS == 32 && SHARED == 0), "several rows a block: a warp each");
+  const long long row = static_cast<long long>(blockIdx.x) * ROWS + threadIdx.x / THREADS;
   if (row >= rows) return;  // whole warps leave: ROWS > 1 has no barrier
-  const long long start = row * cols;
+  on_chip<T, MASK, EDGES, 1, THREADS, KEPT, SHARED>(x, mask, y, row, cols, scale, 0,
+                                                    threadIdx.x % THREADS);
+}
 
-  Vec<T, VEC> value[CHUNKS];
-#pragma unroll
-  for (int c = 0; c < CHUNKS; ++c) {
-    const int col = (c * ROW_THREADS + lane) * VEC;
-    if (col < cols) value[c] = load_stream<T, VEC>(x + start + col);
-  }
-  float most = Max::identity();
-#pragma unroll
-  for (int c = 0; c < CHUNKS; ++c) {
-    if ((c * ROW_THREADS + lane) * VEC < cols) {
-      most = Max::join(most, max_of<T, VEC>(value[c]));
-      stay_packed(value[c]);
-    }
-  }
-  most = ROW_THREADS == 32 ? warp_reduce<Max>(most) : block_reduce<Max, ROW_THREADS>(most);
-  float sum = 0.0f;
-#pragma unroll
-  for (int c = 0; c < CHUNKS; ++c) {
-    if ((c * ROW_THREADS + lane) * VEC < cols) {
-      sum += sum_of_exp<T, VEC>(value[c], most);
-      stay_packed(value[c]);
-    }
-  }
-  sum = ROW_THREADS == 32 ? warp_reduce<Sum>(sum) : block_reduce<Sum, ROW_THREADS>(sum);
-  const float factor = 1.0f / sum;
-#pragma unroll
-  for (int c = 0; c < CHUNKS; ++c) {
-    const int col = (c * ROW_THREADS + lane) * VEC;
-    if (col < cols) store<T, VEC>(y + start + col, normalised<T, VEC>(value[c], most, factor));
+template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int SHARED,
+          int ITEMS>
+__global__ void
+#if __CUDA_ARCH__ >= 900
+__cluster_dims__(RANKS, 1, 1)
+#endif
+    __launch_bounds__(THREADS, resident_blocks<MASK, EDGES>(THREADS, KEPT, SHARED))
+        softmax_cluster(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y,
+                        long long rows, long long cols, float scale) {
+  if constexpr (HAS_CLUSTERS) {
+    on_chip<T, MASK, EDGES, RANKS, THREADS, KEPT, SHARED>(x, mask, y, blockIdx.x / RANKS, cols,
+                                                          scale, cluster_rank(), threadIdx.x);
+  } else if (blockIdx.x < rows) {  // the first blocks take a row each, the others none
+    in_two_passes<T, MASK, EDGES, 1, THREADS, ITEMS>(x, mask, y, blockIdx.x, cols, scale, 0,
+                                                     threadIdx.x);
   }
 }
 
-template <typename T, int BLOCK, int VEC, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
-    softmax_looped(const T* __restrict__ x, T* __restrict__ y, long long rows, long long cols) {
-  constexpr int STEP = BLOCK * VEC;
-  const long long start = static_cast<long long>(blockIdx.x) * cols;
-  // The finite lower end, not -inf: -inf - -inf would be NaN in a rescale of nothing.
-  constexpr float LOWEST = -3.402823466e+38f;
-  float most = LOWEST, sum = 0.0f;
-  for (long long base = static_cast<long long>(threadIdx.x) * VEC; base < cols;
-       base += STEP * ITEMS) {
-    Vec<T, VEC> value[ITEMS];
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-      if (base + k * STEP < cols) value[k] = load<T, VEC>(x + start + base + k * STEP);
-    }
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-      if (base + k * STEP < cols) {
-        const float higher = Max::join(max_of<T, VEC>(value[k]), most);
-        sum = sum * exp_fast(most - higher) + sum_of_exp<T, VEC>(value[k], higher);
-        most = higher;
-      }
-    }
-  }
-  const float row_most = block_reduce<Max, BLOCK>(most);
-  sum = block_reduce<Sum, BLOCK>(sum * exp_fast(most - row_most));
-  // All -inf: the finite stand-in survived, and the formula's answer is NaN.
-  const float factor = row_most == LOWEST ? __int_as_float(0x7fc00000) : 1.0f / sum;
-  for (long long base = static_cast<long long>(threadIdx.x) * VEC; base < cols;
-       base += STEP * ITEMS) {
-    Vec<T, VEC> value[ITEMS];
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-      if (base + k * STEP < cols) value[k] = load<T, VEC>(x + start + base + k * STEP);
-    }
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-      if (base + k * STEP < cols) {
-        store<T, VEC>(y + start + base + k * STEP, normalised<T, VEC>(value[k], row_most, factor));
-      }
-    }
+template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int ITEMS>
+__global__ void
+#if __CUDA_ARCH__ >= 900
+__cluster_dims__(RANKS, 1, 1)
+#endif
+    __launch_bounds__(THREADS)
+        softmax_looped(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y,
+                       long long rows, long long cols, float scale) {
+  if constexpr (HAS_CLUSTERS) {
+    in_two_passes<T, MASK, EDGES, RANKS, THREADS, ITEMS>(x, mask, y, blockIdx.x / RANKS, cols,
+                                                         scale, cluster_rank(), threadIdx.x);
+  } else if (blockIdx.x < rows) {
+    in_two_passes<T, MASK, EDGES, 1, THREADS, ITEMS>(x, mask, y, blockIdx.x, cols, scale, 0,
+                                                     threadIdx.x);
   }
 }

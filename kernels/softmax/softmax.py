@@ -1,68 +1,245 @@
-"""Softmax over each row, unscaled and unmasked."""
+"""Softmax over each row: y = exp(t - max t) / sum(exp(t - max t)), t = x scale + mask."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Tolerance, Work
-from solkit.declare.geometry import ceil_div, row_layout, vector_items
+from solkit.declare.geometry import ACCESS_BYTES, MOST_THREADS, WARP, ceil_div, power_of_two
 
-LOOPED_BLOCK, LOOPED_ITEMS = 1024, 4  # threads a row, 16-byte loads in flight a thread
+MOST_COLS = 2**30  # rows and columns are counted in 32 bits on the device
+MOST_RANKS = 8  # blocks of a cluster
+FULL_BLOCK = 512  # threads of a block, where several share an SM
+ALL_THREADS = 2**18  # of an H200: 132 SMs, 2048 each
+KEPT = 8  # vectors in a thread's registers, half of them, where 1024 threads share an SM
+LONG_VECTORS = 8192  # of 16 bytes: a longer row is for all the blocks that a cluster may have
+SLOT_BYTES = 57344  # of a block: what the smallest cards have, less a little
+ROWS_PER_BLOCK = 4  # where a warp has a row to itself
+LOOPED_THREADS, LOOPED_ITEMS = 512, 4  # of longer rows: threads a block, loads in flight a thread
 
 
 def work(case: Case) -> Work:
-    """One array is read, one is written; an element costs a max, a difference, a sum, a product."""
-    count, rows = case.shape["rows"] * case.shape["cols"], case.shape["rows"]
-    nbytes = count * case.item_bytes
-    return Work(nbytes, nbytes, estimated_flop={"fp32": 4 * count, "sfu": count + rows})
+    """Count what is seen of x and the mask, which is read, and all of y.
+
+    An item that is seen costs a product, a maximum, a difference, a sum and a product, and one
+    exp; a mask adds a sum.
+    """
+    rows, cols, seen = case.shape["rows"], case.shape["cols"], _seen_count(case)
+    additive = _adds(case)
+    return Work(
+        read_bytes=(1 + additive) * seen * case.item_bytes,
+        write_bytes=rows * cols * case.item_bytes,
+        estimated_flop={"fp32": (5 + additive) * seen, "sfu": seen + rows},
+    )
+
+
+def _seen_count(case: Case) -> int:
+    """Return how many items take part: with a causal mask 1, 2 ... cols in each cols rows."""
+    rows, cols = case.shape["rows"], case.shape["cols"]
+    if case.params["masking"] != "causal":
+        return rows * cols
+    whole, rest = divmod(rows, cols)
+    return whole * cols * (cols + 1) // 2 + rest * (rest + 1) // 2
 
 
 def unfused(case: Case) -> tuple[Step, ...]:
-    """Return the classic four: max, exp of the difference, sum, quotient.
+    """Return scale and mask, where there are any, then max, exp of the difference, sum, quotient.
 
     Full arrays go through DRAM between them in the case's dtype, and so do the rows' max and sum.
     """
     count, rows = case.shape["rows"] * case.shape["cols"], case.shape["rows"]
-    full, one = count * case.item_bytes, rows * case.item_bytes
+    full, one, flop = count * case.item_bytes, rows * case.item_bytes, {"fp32": count}
+    masking = case.params["masking"]
+    masked = (1 + (masking == "additive")) * full
     return (
-        Step("max", Work(full, one, estimated_flop={"fp32": count})),
+        *(
+            [Step("scale", Work(full, full, estimated_flop=flop))]
+            if case.params["scale"] != 1
+            else []
+        ),
+        *([Step("mask", Work(masked, full, estimated_flop=flop))] if masking != "none" else []),
+        Step("max", Work(full, one, estimated_flop=flop)),
         Step("exp", Work(full + one, full, estimated_flop={"fp32": count, "sfu": count})),
-        Step("sum", Work(full, one, estimated_flop={"fp32": count})),
+        Step("sum", Work(full, one, estimated_flop=flop)),
         Step("divide", Work(full + one, full, estimated_flop={"fp32": count, "sfu": rows})),
     )
 
 
-def reference(x: Array) -> Array:
-    """Return exp(x - max) / sum, with one temporary."""
-    y: Array = x - x.max(axis=-1, keepdims=True)
+def reference(
+    x: Array, mask: Array = None, rows: Array = None, *, scale: float = 1.0, masking: str = "none"
+) -> Array:
+    """Return exp(t - max t) / sum; `rows` are the rows' numbers, which a causal mask needs."""
+    y: Array = x * x.dtype.type(scale)
+    if masking == "additive":
+        y += mask
+    elif masking == "causal":
+        unseen = np.arange(x.shape[-1]) > (rows % x.shape[-1])[:, None]
+        y[unseen] = -np.inf
+    y -= y.max(axis=-1, keepdims=True)
     np.exp(y, out=y)
     y /= y.sum(axis=-1, keepdims=True)
+    if masking == "causal":
+        y[unseen] = 0  # in a row that is not a number, too
     return y
 
 
-def most_chunks(threads: int) -> int:
-    """Return the 16-byte vectors a thread can hold, 4 registers each."""
-    return 16 if threads <= 512 else 8  # noqa: PLR2004  # 65536 registers an SM / threads
-
-
 def launches(case: Case) -> tuple[Launch, ...]:
-    """Rows in registers where they fit, else in two passes."""
-    rows, cols, vec = case.shape["rows"], case.shape["cols"], vector_items(case, "cols")
-    layout = row_layout(cols // vec, rows, most_chunks)
-    if layout is None:
-        entry = f"softmax_looped<{case.ctype}, {LOOPED_BLOCK}, {vec}, {LOOPED_ITEMS}>"
-        return (Launch(entry, grid=(rows, 1, 1), block=(LOOPED_BLOCK, 1, 1)),)
-    shape = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}"
-    return (
-        Launch(
-            f"softmax<{case.ctype}, {shape}>",
-            grid=(ceil_div(rows, layout.rows), 1, 1),
-            block=(layout.threads * layout.rows, 1, 1),
-        ),
+    """Keep rows on the chip where they fit there, else take two passes."""
+    shape = layout(case)
+    return (launch(case, shape) if shape else looped(case),)
+
+
+@dataclass(frozen=True, slots=True)
+class OnChip:
+    """How a row is held: by `ranks` blocks, in registers and in shared memory.
+
+    threads: of a block. kept, shared: vectors of each, in its registers and in its slots. With an
+    additive mask, slots hold the mask's vectors, as many as are kept of x, or none: then the mask
+    is in registers, too.
+    """
+
+    ranks: int
+    threads: int
+    kept: int
+    shared: int = 0
+
+
+def layout(case: Case) -> OnChip | None:
+    """Return how a row is held, or None where it is too long."""
+    return _spread(case) or (_packed_sums(case) if _adds(case) else _packed(case))
+
+
+def _spread(case: Case) -> OnChip | None:
+    """Give few rows to many threads, all of them there at once; None where there are too many."""
+    vectors, rows = _vectors(case), case.shape["rows"]
+    for held in (1, 2, 4):
+        ranks = power_of_two(ceil_div(vectors, FULL_BLOCK * held))
+        most = ALL_THREADS if ranks == 1 else ALL_THREADS // 4
+        if ranks <= MOST_RANKS and rows * ranks * _threads(case, ranks, held) <= most:
+            return OnChip(ranks, _threads(case, ranks, held), held)
+    threads = _threads(case, MOST_RANKS, KEPT)
+    if _adds(case) or threads > FULL_BLOCK or rows * MOST_RANKS * threads > ALL_THREADS:
+        return None
+    return OnChip(MOST_RANKS, threads, KEPT) if vectors > MOST_THREADS * 4 else None
+
+
+def _packed(case: Case) -> OnChip | None:
+    """Keep many rows under way on an SM, with as few blocks a row as hold it.
+
+    A block has a row while 4 vectors a thread hold it (131 us for 4096 rows of 32K bf16; two blocks
+    took 134 to 141). Above, slots hold as much again as registers: 512 to 516 us for 4096 x 128256
+    on three cards, where registers alone took from 505 to 558.
+    """
+    vectors = _vectors(case)
+    if vectors <= MOST_THREADS * 4:
+        held = min(4, ceil_div(vectors, WARP))
+        return OnChip(1, _threads(case, 1, held), held)
+    ranks = MOST_RANKS if vectors > LONG_VECTORS else 2
+    most = 2 * KEPT
+    held = most if vectors <= 2 * LONG_VECTORS else ceil_div(vectors, ranks * 256)
+    threads = _threads(case, ranks, min(held, most))
+    shared = min(min(held, most) - KEPT, SLOT_BYTES // (ACCESS_BYTES * threads))
+    kept = min(held, most) - shared
+    return OnChip(ranks, threads, kept, shared) if threads <= FULL_BLOCK else None
+
+
+def _packed_sums(case: Case) -> OnChip | None:
+    """Do the same for two streams: an additive mask is held beside x.
+
+    4 vectors of each in registers took 188 us for 4096 rows of 32K bf16, 8 with the mask in slots
+    195.
+    """
+    vectors = _vectors(case)
+    if vectors <= FULL_BLOCK:
+        held = min(2, ceil_div(vectors, WARP))
+        return OnChip(1, _threads(case, 1, held), held)
+    if vectors <= MOST_RANKS * FULL_BLOCK * 4:
+        ranks = min(MOST_RANKS, power_of_two(ceil_div(vectors, 256 * 4)))
+        return OnChip(ranks, _threads(case, ranks, 4), 4)
+    threads = _threads(case, MOST_RANKS, KEPT)
+    fits = ACCESS_BYTES * threads * KEPT <= SLOT_BYTES
+    return OnChip(MOST_RANKS, threads, KEPT, KEPT) if fits else None
+
+
+def _threads(case: Case, ranks: int, held: int) -> int:
+    """Return the threads of a block, whole warps, when each holds so many vectors."""
+    return WARP * ceil_div(_vectors(case), WARP * ranks * held)
+
+
+def _adds(case: Case) -> bool:
+    return case.params["masking"] == "additive"
+
+
+def _edges(case: Case) -> bool:
+    return case.shape["cols"] * case.item_bytes % ACCESS_BYTES != 0
+
+
+def _vectors(case: Case) -> int:
+    """Return the places that a row's whole 16-byte vectors need, at least one.
+
+    Rows of odd lengths begin anywhere in a line of eight.
+    """
+    return max(1, case.shape["cols"] * case.item_bytes // ACCESS_BYTES + 7 * _edges(case))
+
+
+def _kind(case: Case) -> str:
+    return f"{case.ctype}, Mask::{case.params['masking']}, {str(_edges(case)).lower()}"
+
+
+def _args(case: Case) -> tuple[str | float, ...]:
+    mask = "mask" if _adds(case) else "x"
+    return ("x", mask, "y", "rows", "cols", float(case.params["scale"]))
+
+
+def launch(case: Case, shape: OnChip) -> Launch:
+    """Return the launch that holds rows so."""
+    rows, threads = case.shape["rows"], shape.threads
+    shared_bytes = ACCESS_BYTES * threads * shape.shared
+    if shape.ranks > 1:
+        form = f"{shape.ranks}, {threads}, {shape.kept}, {shape.shared}, {LOOPED_ITEMS}"
+        return Launch(
+            f"softmax_cluster<{_kind(case)}, {form}>",
+            grid=(rows * shape.ranks, 1, 1),
+            block=(threads, 1, 1),
+            shared_bytes=shared_bytes,
+            args=_args(case),
+        )
+    in_block = ROWS_PER_BLOCK if threads == WARP and not shared_bytes else 1
+    return Launch(
+        f"softmax<{_kind(case)}, {threads}, {in_block}, {shape.kept}, {shape.shared}>",
+        grid=(ceil_div(rows, in_block), 1, 1),
+        block=(threads * in_block, 1, 1),
+        shared_bytes=shared_bytes,
+        args=_args(case),
     )
+
+
+def looped(case: Case) -> Launch:
+    """Return the launch that reads rows twice."""
+    return Launch(
+        f"softmax_looped<{_kind(case)}, {MOST_RANKS}, {LOOPED_THREADS}, {LOOPED_ITEMS}>",
+        grid=(case.shape["rows"] * MOST_RANKS, 1, 1),
+        block=(LOOPED_THREADS, 1, 1),
+        args=_args(case),
+    )
+
+
+def refuse(case: Case) -> str | None:
+    """Name rows that are too long, and too many of them."""
+    rows, cols = case.shape["rows"], case.shape["cols"]
+    if cols > MOST_COLS:
+        return f"a row has {MOST_COLS} columns at most"
+    return "a grid has 2^31 blocks at most" if rows * MOST_RANKS >= 2**31 else None
 
 
 OPERATOR = Operator(
     name="softmax",
-    args=(Arg("x", "rows cols"), Arg("y", "rows cols", "out")),
+    args=(
+        Arg("x", "rows cols"),
+        Arg("mask", "rows cols", when={"masking": ("additive",)}),
+        Arg("y", "rows cols", "out"),
+    ),
+    params={"scale": (1.0, 0.125), "masking": ("none", "additive", "causal")},
     work=work,
     unfused=unfused,
     reference=reference,
@@ -76,12 +253,13 @@ OPERATOR = Operator(
         "bf16": Tolerance(1.6e-2, 1e-14),
     },
     independent=("rows",),
-    summary="y = exp(x - max) / sum(exp(x - max)), row by row",
+    summary="y = exp(t - max t) / sum(exp(t - max t)) row by row, t = x scale + mask",
 )
 KERNEL = Kernel(
     name="solkit",
     operator=OPERATOR,
     source="softmax.cu",
     launches=launches,
-    summary="the row stays in registers; very long rows are read twice",
+    refuse=refuse,
+    summary="the row stays in registers, those of a cluster of blocks where it is long",
 )

@@ -1,9 +1,11 @@
 """Every bundled CUDA kernel against its reference, on values, on a real device."""
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry, bundled
 from solkit.measure import buffers, check
 from solkit.model import Case, Param
@@ -50,6 +52,121 @@ READ_SHAPES = [
         (1, 10_000_019),
     )
 ]
+ODD_SHAPES = [
+    {"rows": rows, "cols": cols}
+    for rows, cols in ((1, 1), (3, 3), (1, 17), (17, 17), (1, 4097), (3, 4097), (1025, 33))
+]
+# One token, one head; heads that fill no block; heads of 2, 6, 34 items; a thread with many heads.
+ROPE_SHAPES = [
+    {"tokens": tokens, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
+    for tokens, heads, kv_heads, head_dim in (
+        (1, 1, 1, 2),
+        (3, 1, 1, 6),
+        (17, 3, 1, 34),
+        (1, 32, 8, 128),
+        (64, 32, 8, 128),
+        (4097, 32, 8, 128),
+        (1030, 64, 8, 64),
+        (1031, 17, 17, 96),
+        (513, 24, 4, 256),
+        (5, 2, 1, 2046),
+    )
+]
+# One key; keys that fill no tile, no page, no block; groups of 1 to 23; one split and many.
+ATTENTION_SHAPES = [
+    {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "kv_len": kv_len}
+    for batch, heads, kv_heads, head_dim, kv_len in (
+        (1, 1, 1, 64, 1),
+        (1, 4, 1, 128, 3),
+        (3, 14, 2, 64, 17),
+        (17, 4, 2, 128, 48),
+        (4, 12, 6, 64, 512),
+        (1, 23, 1, 128, 1040),
+        (3, 16, 2, 256, 1008),
+        (2, 32, 8, 128, 4097),
+        (5, 16, 1, 128, 4112),
+        (2, 12, 1, 64, 2000),
+        (1, 8, 8, 256, 513),
+        (1, 32, 8, 128, 32768),
+        (300, 8, 4, 128, 160),
+    )
+]
+# A warp, a block, two, four and eight blocks a row, rows that fit into no cluster; ends of rows
+# within 16 bytes of each other; more rows than columns, as a causal mask starts anew.
+SOFTMAX_SHAPES = [
+    {"rows": rows, "cols": cols}
+    for rows, cols in (
+        (1, 1),
+        (5, 3),
+        (41, 17),
+        (1025, 33),
+        (600, 256),
+        (33, 4097),
+        (1, 4096),
+        (300, 4096),
+        (65, 16384),
+        (3, 32000),
+        (40, 50257),
+        (9, 128256),
+        (2, 262143),
+        (2, 600_011),
+    )
+]
+CROSS_ENTROPY_SHAPES = [
+    {"tokens": shape["rows"], "vocab": shape["cols"]}
+    for shape in (*SOFTMAX_SHAPES, {"rows": 1200, "cols": 4096}, {"rows": 300, "cols": 32001})
+]
+# Rows and tokens that fill no tile, a row's groups odd in number, rows that end within a stage of
+# a warp; more rows than a block has, more columns than all warps hold at once.
+GEMV_SHAPES = [
+    {"tokens": tokens, "rows": rows, "cols": cols}
+    for tokens, rows, cols in (
+        (1, 1, 16),
+        (1, 1, 128),
+        (3, 3, 48),
+        (8, 17, 384),
+        (2, 33, 4096),
+        (5, 64, 1040),
+        (7, 1003, 256),
+        (4, 129, 8192),
+        (1, 4097, 4096),
+        (8, 300, 14336),
+        (6, 31, 28672),
+    )
+]
+# Fewer experts than lanes, as many, a lane's vectors partly beyond the end; all of them chosen.
+ROUTING_SHAPES = [
+    {"tokens": tokens, "experts": experts, "top_k": top_k}
+    for tokens, experts, top_k in (
+        (1, 1, 1),
+        (3, 3, 2),
+        (17, 8, 8),
+        (33, 17, 3),
+        (4097, 32, 32),
+        (129, 64, 6),
+        (1030, 100, 1),
+        (5, 160, 31),
+        (2050, 256, 8),
+        (77, 384, 6),
+        (9, 509, 32),
+        (64, 512, 10),
+    )
+]
+# Rows shorter than a load, of 2, 4, 8 and 16 bytes a load; more tokens than rows, and fewer.
+EMBEDDING_SHAPES = [
+    {"tokens": tokens, "vocab": vocab, "cols": cols}
+    for tokens, vocab, cols in (
+        (1, 1, 1),
+        (3, 17, 3),
+        (17, 4097, 17),
+        (4097, 3, 8),
+        (1000, 100, 4097),
+        (33, 1000, 2560),
+        (1, 5, 16384),
+        (257, 129, 4098),
+        (64, 2000, 4100),
+    )
+]
 MATMUL_SHAPES = [
     {"M": rows, "N": cols, "K": depth}
     for rows, cols, depth in (
@@ -84,34 +201,47 @@ def device(registry: Registry) -> CudaDevice:
     return first
 
 
+OWN_SHAPES = {
+    "matmul_add": MATMUL_SHAPES,
+    "read": [*ROW_SHAPES, *READ_SHAPES],
+    "attention_decode": ATTENTION_SHAPES,
+    "rope": ROPE_SHAPES,
+    "dequant_gemv": GEMV_SHAPES,
+    "moe_topk": ROUTING_SHAPES,
+    "embedding": EMBEDDING_SHAPES,
+    "softmax": SOFTMAX_SHAPES,
+    "cross_entropy": CROSS_ENTROPY_SHAPES,
+    **dict.fromkeys(("copy", "write", "triad", "adamw"), STREAM_SHAPES),
+}
+
+
 def shapes_of(operator: str) -> list[dict[str, int]]:
-    if operator == "matmul_add":
-        return MATMUL_SHAPES
-    if operator == "read":
-        return [*ROW_SHAPES, *READ_SHAPES]
-    return STREAM_SHAPES if operator in ("copy", "write", "triad") else ROW_SHAPES
+    return OWN_SHAPES.get(operator, [*ROW_SHAPES, *ODD_SHAPES])
 
 
 def variants(params: dict[str, tuple[Param, ...]]) -> Iterator[dict[str, Param]]:
-    """Yield every combination of params (operators have one at most)."""
-    if not params:
-        yield {}
-    for name, values in params.items():
-        for value in values:
-            yield {name: value}
+    """Yield every combination of params."""
+    for values in itertools.product(*params.values()):
+        yield dict(zip(params, values, strict=True))
 
 
 def cases() -> list[Case]:
     registry = bundled()
     return [
-        Case(owner, name, shape, dtype, params)
+        case
         for (owner, name), kernel in registry.kernels.items()
         if kernel.device == "cuda"
         for shape in shapes_of(owner)
         for dtype in DTYPES
         for params in variants(dict(registry.operators[owner].params))
-        if not kernel.refusal(Case(owner, name, shape, dtype, params))
+        for case in (Case(owner, name, shape, dtype, params),)
+        if not (kernel.refusal(case) or refused(registry.operators[owner], case))
     ]
+
+
+def refused(operator: Operator, case: Case) -> bool:
+    """Whether the operator is not defined for the shape."""
+    return bool(operator.refuse and operator.refuse(case))
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)

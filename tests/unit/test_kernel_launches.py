@@ -1,0 +1,110 @@
+"""How bundled kernels cut a case: what they refuse, and that every element has a thread."""
+
+import math
+import re
+
+import pytest
+
+from solkit.declare.kernel import Launch
+from solkit.declare.registry import bundled
+from solkit.model import Case, Param
+
+REGISTRY = bundled()
+
+
+def case(operator: str, dtype: str, shape: dict[str, int], **params: Param) -> Case:
+    chosen = {name: values[0] for name, values in REGISTRY.operators[operator].params.items()}
+    return Case(operator, "solkit", shape, dtype, chosen | params)
+
+
+def launch(of: Case) -> Launch:
+    kernel = REGISTRY.kernels[of.operator, "solkit"]
+    assert kernel.launches is not None
+    return kernel.launches(of)[0]
+
+
+def sizes(of: Launch) -> list[int]:
+    """Return the numbers of the template, in order."""
+    return [int(text) for text in re.findall(r"(?<=[ <])\d+(?=[,>])", of.entry)]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 1023, 4097, 8192 * 11008])
+def test_a_gated_kernel_has_a_thread_for_each_vector_and_each_item_behind_the_last(
+    count: int,
+) -> None:
+    """8 items of bf16 a thread, and the rest one by one; no block has nothing to do."""
+    found = launch(case("swiglu", "bf16", {"rows": 1, "cols": count}))
+    needed = count // 8 + count % 8
+    assert (found.grid[0] - 1) * found.block[0] < needed <= found.grid[0] * found.block[0]
+
+
+def test_small_arrays_are_cut_into_small_blocks() -> None:
+    """4096 items of bf16 are 512 vectors: two SMs have a part, where a large block is one SM's."""
+    small = launch(case("swiglu", "bf16", {"rows": 1, "cols": 4096}))
+    large = launch(case("swiglu", "bf16", {"rows": 8192, "cols": 4096}))
+    assert (2, 256) == (small.grid[0], small.block[0])
+    assert (4096, 1024) == (large.grid[0], large.block[0])
+
+
+@pytest.mark.parametrize(
+    ("cols", "joined"), [(1, 8), (17, 8), (4097, 8), (34, 4), (12, 2), (4096, 1), (10240, 1)]
+)
+def test_bias_gelu_joins_rows_to_whole_vectors(cols: int, joined: int) -> None:
+    """The fewest rows whose items are a multiple of 8 bf16; all of them have a thread."""
+    rows = 1000
+    found = launch(case("bias_gelu", "bf16", {"rows": rows, "cols": cols}))
+    tx, ty, vec, rows_a_thread, seen = sizes(found)
+    assert (8, joined) == (vec, seen)
+    assert (tx, ty, 1) == found.block
+    assert found.grid[0] * tx * vec >= joined * cols
+    assert found.grid[1] * found.grid[2] * ty * rows_a_thread >= math.ceil(rows / joined)
+
+
+def test_bias_gelu_goes_on_in_z_where_y_ends() -> None:
+    """A grid has 65535 blocks in y at most: 100 million rows of 8 go on in z."""
+    rows = 100_000_000
+    found = launch(case("bias_gelu", "bf16", {"rows": rows, "cols": 8}))
+    _, ty, _, rows_a_thread, _ = sizes(found)
+    assert found.grid[1] <= 65_535
+    assert 1 < found.grid[2] < 65_536
+    assert rows <= found.grid[1] * found.grid[2] * ty * rows_a_thread < rows * 1.1
+
+
+def test_rope_is_not_defined_for_an_odd_head() -> None:
+    """The reason names the extent; every kernel of the operator skips the case."""
+    refuse = REGISTRY.operators["rope"].refuse
+    assert refuse is not None
+    shape = {"tokens": 1, "heads": 2, "kv_heads": 1, "head_dim": 3}
+    assert "head_dim is 3: it must be even, for items turn in pairs" == refuse(
+        case("rope", "bf16", shape)
+    )
+    assert refuse(case("rope", "bf16", shape | {"head_dim": 2})) is None
+
+
+def test_rope_refuses_heads_longer_than_a_block() -> None:
+    """2 x 1025 items, a pair a thread, are more than 1024 threads; 2 x 1023 are not."""
+    kernel = REGISTRY.kernels["rope", "solkit"]
+    shape = {"tokens": 1, "heads": 2, "kv_heads": 1, "head_dim": 2050}
+    assert "a head of 2050 items takes 1025 threads, over a block" == kernel.refusal(
+        case("rope", "bf16", shape)
+    )
+    assert kernel.refusal(case("rope", "bf16", shape | {"head_dim": 2046})) is None
+
+
+@pytest.mark.parametrize(("style", "threads"), [("half", 8), ("interleaved", 16)])
+def test_rope_has_a_thread_for_16_bytes_of_a_vector(style: str, threads: int) -> None:
+    """A head of 128 in bf16: 8 pairs from both halves, or 4 pairs side by side."""
+    shape = {"tokens": 8192, "heads": 32, "kv_heads": 8, "head_dim": 128}
+    found = launch(case("rope", "bf16", shape, style=style))
+    tx, ty, pairs, heads = sizes(found)
+    assert (threads, 64 // threads, 40) == (tx, pairs, heads)
+    assert 8192 * 40 == found.grid[0] * ty
+
+
+def test_adamw_passes_what_every_element_shares() -> None:
+    """Bias corrections of step 10, worked out by the host: lr / (1 - 0.9^10) and the like."""
+    found = launch(case("adamw", "fp32", {"elements": 1000}))
+    assert found.args is not None
+    keep, beta1, beta2, step_size, unbias, epsilon = found.args[-6:]
+    assert (0.9, 0.95, 1e-8) == (beta1, beta2, epsilon)
+    assert (0.9999, 0.00153533993, 1.57864838) == pytest.approx((keep, step_size, unbias), rel=1e-8)
