@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
@@ -261,7 +261,9 @@ def representatives(points: Sequence[sweeps.Point]) -> list[sweeps.Point]:
     registry = bundled()
     found: dict[tuple[str, ...], sweeps.Point] = {}
     for point in points:
-        case = point.case("solkit")
+        usual = registry.operators[point.operator].params
+        params = {name: values[0] for name, values in usual.items()} | point.params
+        case = replace(point.case("solkit"), params=params)
         launches = registry.kernels[case.operator, case.kernel].launches
         entries = tuple(launch.entry for launch in launches(case)) if launches else ()
         found.setdefault(entries, point)

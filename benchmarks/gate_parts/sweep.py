@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from accuracy_parts import sweeps
 
-from solkit.model import Case, Measured, Run
+from solkit.model import Case, Measured, Param, Run
 
 # The run that is the base of every comparison, the same again, then a change of so much.
 FRACTIONS: dict[str, float] = {
@@ -17,6 +17,11 @@ FRACTIONS: dict[str, float] = {
     "p10": 0.10,
 }
 OPERATORS = ("copy", "softmax", "add_rmsnorm", "swiglu", "read", "bias_gelu")
+# Written out, since a delay is found by the whole name of its case.
+PARAMS: dict[str, dict[str, Param]] = {
+    "bias_gelu": {"form": "tanh"},
+    "softmax": {"masking": "none", "scale": 1.0},
+}
 CASES = 224
 SHORTEST_S, LONGEST_S = 2e-6, 200e-6
 KERNEL = "delayed"  # one name in all runs: a case must be the same case
@@ -32,10 +37,7 @@ Delays = Mapping[str, int]  # what is planted in each case, in ns, by the case's
 def points(count: int = CASES) -> list[sweeps.Point]:
     """Return `count` memory-bound cases of six operators, from 2 us to 200 us without the delay."""
     found = sweeps.spread(count, SHORTEST_S, LONGEST_S, OPERATORS)
-    return [
-        replace(point, params={"form": "tanh"}) if point.operator == "bias_gelu" else point
-        for point in found
-    ]
+    return [replace(point, params=PARAMS.get(point.operator, {})) for point in found]
 
 
 def name_of(case: Case) -> str:

@@ -1,0 +1,184 @@
+"""Every bundled kernel on small shapes under compute-sanitizer: memcheck and racecheck.
+
+    python benchmarks/sanitizer.py [--only softmax] [--tool memcheck] [-o sanitizer.md]
+
+The shapes are those of the tests on the card (tests/gpu/test_kernels.py) whose arguments have
+MOST_ELEMENTS at most: the two smallest of each compiled function. Each is compared with its
+reference as well. Several processes share the cases. Exit code 1 when a tool reports anything.
+"""
+
+import argparse
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHAPES = ROOT / "tests" / "gpu" / "test_kernels.py"
+TOOLS = ("memcheck", "racecheck")
+MOST_ELEMENTS = 600_000
+CASES_OF_A_FUNCTION = 2  # the tools instrument each function anew, which takes most of their time
+EXIT = ("--error-exitcode", "9")  # by which a tool says that it found something
+# A function's parameters are asked for one by one until the driver says that there are no more: an
+# error of the API each time, and none of the kernel's.
+MORE = {"memcheck": ("--report-api-errors", "no")}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one process under a tool came to."""
+
+    tool: str
+    cases: int
+    errors: int
+    failed: bool
+    text: str
+
+
+def main() -> int:
+    """Run the tools, or (as a tool's child) the kernels."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="operators whose name holds this text")
+    parser.add_argument("--tool", action="append", choices=TOOLS, help="one tool; repeat for more")
+    parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    parser.add_argument("-o", "--output", type=Path, help="write the table here")
+    parser.add_argument("--child", type=int, default=-1, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child >= 0:
+        return run_kernels(asked.only, asked.child, asked.processes)
+    program = shutil.which("compute-sanitizer")
+    if program is None:
+        print("compute-sanitizer is not installed: it comes with the CUDA toolkit", file=sys.stderr)
+        return 4
+    child = [sys.executable, str(Path(__file__).resolve()), "--only", asked.only]
+    child += ["--processes", str(asked.processes), "--child"]
+    # A first time without a tool: it compiles everything, and says which card this is.
+    first = subprocess.run([*child, "0"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    start_s = time.monotonic()
+    tools = asked.tool or TOOLS
+    work = [(tool, part) for part in range(asked.processes) for tool in tools]
+    with ThreadPoolExecutor(len(work)) as pool:
+        found = list(pool.map(lambda each: examined(program, *each, child), work))
+    for each in found:
+        if each.failed:
+            print(each.text, file=sys.stderr)
+    table = page(told(first, "card: "), found, time.monotonic() - start_s)
+    print(table)
+    if asked.output:
+        asked.output.write_text(table, encoding="utf-8")
+    return int(any(each.failed for each in found))
+
+
+def examined(program: str, tool: str, part: int, child: Sequence[str]) -> Found:
+    """Run one part of the cases under one tool."""
+    done = subprocess.run(
+        [program, "--tool", tool, *MORE.get(tool, ()), *EXIT, *child, str(part)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = done.stdout + done.stderr
+    summary = next((line for line in text.splitlines() if "SUMMARY: " in line), "")
+    counts = [int(word) for word in summary.replace("(", " ").split() if word.isdecimal()]
+    cases = told(text, "cases: ")
+    failed = done.returncode != 0 or not cases or not counts
+    return Found(tool, int(cases or 0), counts[0] if counts else 0, failed, text[-20_000:])
+
+
+def told(text: str, mark: str) -> str:
+    """Return what a child said behind a mark, or nothing."""
+    found = (line.removeprefix(mark) for line in text.splitlines() if line.startswith(mark))
+    return next(found, "")
+
+
+def page(card: str, found: Sequence[Found], wall_s: float) -> str:
+    """Return the table with where and when it was made."""
+    rows = []
+    for tool in dict.fromkeys(each.tool for each in found):
+        parts = [each for each in found if each.tool == tool]
+        errors = sum(each.errors for each in parts)
+        ended = sum(each.failed for each in parts)
+        result = "clean" if not errors and not ended else f"{errors} errors, {ended} parts failed"
+        rows.append(f"| {tool} | {sum(each.cases for each in parts)} | {result} |")
+    lines = [
+        "# compute-sanitizer",
+        "",
+        f"{card}, {datetime.now(UTC):%Y-%m-%d}. Made by `python benchmarks/sanitizer.py` in",
+        f"{wall_s:.0f} s: every function that the tests' shapes of {MOST_ELEMENTS:,} elements at",
+        f"most compile, on its {CASES_OF_A_FUNCTION} smallest shapes, values compared as well.",
+        "",
+        "| tool | cases | result |",
+        "|---|---:|---|",
+        *rows,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def run_kernels(only: str, part: int, parts: int) -> int:
+    """Run one part of the small cases once and compare them; return 1 when a value is wrong."""
+    import cupy  # noqa: PLC0415  # the parent needs no card
+
+    from solkit.declare.registry import bundled  # noqa: PLC0415
+    from solkit.measure import buffers, check  # noqa: PLC0415
+    from solkit.measure.device.cuda.device import CudaDevice  # noqa: PLC0415
+    from solkit.resources import folder  # noqa: PLC0415
+
+    registry, include = bundled(), folder("kernels") / "include"
+    device = CudaDevice(0, timer="event_unblocked")  # CUPTI can't share a process with these tools
+    pairs = [
+        (registry.kernels[case.operator, case.kernel], case) for case in small_cases(registry, only)
+    ]
+    device.compile_ahead(pairs, include, lambda _index: None)
+    counts, wrong = Counter[str](), 0
+    for kernel, case in pairs[part::parts]:
+        operator = registry.operators[case.operator]
+        program = device.prepare(kernel, operator, case, include)
+        sets = buffers.make(device, operator, case, 0, most_sets=1)
+        expected = check.expect(device, operator, case, sets.buffers(0), 0)
+        sets.poison(device, 0)
+        program.bind(sets.buffers(0))()
+        device.synchronize()
+        try:
+            check.compare(device, operator, case, sets.buffers(0), expected)
+        except check.CheckFailed as error:
+            print(f"{case}: {error.message}", file=sys.stderr)
+            wrong += 1
+        counts[case.operator] += 1
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(f"card: {name}, CUDA {device.versions()['cuda_driver']}")
+    print(f"cases: {sum(counts.values())}", flush=True)
+    return int(wrong > 0)
+
+
+def small_cases(registry, only: str) -> Iterator:  # noqa: ANN001  # solkit loads in the child alone
+    """Yield the smallest cases of each compiled function, smallest first."""
+    sized = []
+    for case in runpy.run_path(str(SHAPES))["cases"]():
+        count = sum(arg.count(case) for arg in registry.operators[case.operator].args_of(case))
+        if only in case.operator and count <= MOST_ELEMENTS:
+            sized.append((count, str(case), case))
+    seen = Counter[tuple[str, ...]]()
+    for _count, _name, case in sorted(sized, key=lambda each: each[:2]):
+        launches = registry.kernels[case.operator, case.kernel].launches(case)
+        entries = tuple(launch.entry for launch in launches)
+        seen[entries] += 1
+        if seen[entries] <= CASES_OF_A_FUNCTION:
+            yield case
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])
+    )
+    sys.exit(main())
