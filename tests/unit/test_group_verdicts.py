@@ -81,8 +81,8 @@ def adds(x: Any, state: Any) -> None:
 
 
 def in_place_undeclared(x: Any, y: Any) -> None:
-    x *= 2
-    y[...] = x
+    y[...] = 2 * x
+    x[...] = 1.0  # not x *= 2: a hundred timed calls on one set would overflow
 
 
 class OnlyAtFirst:
