@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Uniform, Work
-from solkit.declare.geometry import RowLimits, ceil_div, row_layout, vector_items
+from solkit.declare.geometry import RowLimits
+from solkit.declare.row_launch import row_launch
 
 EPSILON = 1e-5
-LOOPED_BLOCK = 1024
 
 
 def work(case: Case) -> Work:
@@ -62,27 +62,9 @@ DENSE_ROWS = 4096
 
 def launches(case: Case) -> tuple[Launch, ...]:
     """Rows in registers where they fit, else in three passes."""
-    rows, cols, vec = case.shape["rows"], case.shape["cols"], vector_items(case, "cols")
     args = ("x", "residual", "weight", "bias", "y", "h", "rows", "cols", EPSILON)
-    limits = DENSE_LIMITS if rows <= DENSE_ROWS else LIMITS
-    layout = row_layout(cols // vec, rows, limits, vector_bytes=vec * case.item_bytes)
-    if layout is None:
-        entry = f"add_layernorm_looped<{case.ctype}, {LOOPED_BLOCK}, {vec}>"
-        return (Launch(entry, grid=(rows, 1, 1), block=(LOOPED_BLOCK, 1, 1), args=args),)
-    if layout.ranks > 1:
-        shape = f"{layout.ranks}, {layout.threads}, {vec}, {layout.chunks}"
-        entry = f"add_layernorm_cluster<{case.ctype}, {shape}>"
-        grid = (rows * layout.ranks, 1, 1)
-        return (Launch(entry, grid=grid, block=(layout.threads, 1, 1), args=args),)
-    shape = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}, {layout.resident}"
-    return (
-        Launch(
-            f"add_layernorm<{case.ctype}, {shape}>",
-            grid=(ceil_div(rows, layout.rows), 1, 1),
-            block=(layout.threads * layout.rows, 1, 1),
-            args=args,
-        ),
-    )
+    limits = DENSE_LIMITS if case.shape["rows"] <= DENSE_ROWS else LIMITS
+    return (row_launch(case, "add_layernorm", limits, args=args),)
 
 
 OPERATOR = Operator(

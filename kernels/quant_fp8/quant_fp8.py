@@ -3,11 +3,11 @@
 import numpy as np
 
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Work
-from solkit.declare.geometry import RowLimits, ceil_div, row_layout, vector_items
+from solkit.declare.geometry import RowLimits, ceil_div, vector_items
+from solkit.declare.row_launch import row_launch
 
 E4M3_MAX = 448.0
 BLOCK_COLS = 128  # columns that share a scale when scaling=block
-LOOPED_BLOCK = 1024
 BLOCK, BLOCKS = 128, 2  # scaling=block: threads a block; blocks of 128 under way a group of lanes
 
 
@@ -57,25 +57,9 @@ LIMITS = RowLimits(chunks=4, most_chunks=8, registers=registers, most_threads=32
 
 
 def _launches(case: Case, conversion: str) -> tuple[Launch, ...]:
-    rows, cols, vec = case.shape["rows"], case.shape["cols"], vector_items(case, "cols")
     if case.params["scaling"] == "block":
         return (_block_launch(case, conversion),)
-    layout = row_layout(cols // vec, rows, LIMITS, vector_bytes=vec * case.item_bytes)
-    if layout is None:
-        entry = f"quant_fp8_token_looped<{case.ctype}, {LOOPED_BLOCK}, {vec}, {conversion}>"
-        return (Launch(entry, grid=(rows, 1, 1), block=(LOOPED_BLOCK, 1, 1)),)
-    if layout.ranks > 1:
-        shape = f"{layout.ranks}, {layout.threads}, {vec}, {layout.chunks}"
-        entry = f"quant_fp8_token_cluster<{case.ctype}, {shape}, {conversion}>"
-        return (Launch(entry, grid=(rows * layout.ranks, 1, 1), block=(layout.threads, 1, 1)),)
-    shape = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}, {layout.resident}"
-    return (
-        Launch(
-            f"quant_fp8_token<{case.ctype}, {shape}, {conversion}>",
-            grid=(ceil_div(rows, layout.rows), 1, 1),
-            block=(layout.threads * layout.rows, 1, 1),
-        ),
-    )
+    return (row_launch(case, "quant_fp8_token", LIMITS, more=conversion),)
 
 
 def _block_launch(case: Case, conversion: str) -> Launch:
