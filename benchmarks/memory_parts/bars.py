@@ -190,7 +190,7 @@ PEER_BAR = Bar(
 )
 BARS = (
     Bar(
-        "every shape of the sweep",
+        "every shape that was reached",
         "a kernel of solkit ran, was right, and was timed",
         lambda _: True,
         lambda _: 1.0,

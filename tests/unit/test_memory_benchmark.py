@@ -123,7 +123,7 @@ def test_a_kernel_of_solkit_without_a_time_misses_every_bar_of_its_shape() -> No
         Failed(case(), "check", "wrong values"),
         measured(case(kernel="torch"), work, time_s=30e-6 + roof_s(work)),
     )
-    for title in ("every shape of the sweep", TITLES[1], TITLES[-1]):
+    for title in ("every shape that was reached", TITLES[1], TITLES[-1]):
         assert ("0 of 1", False) == verdict(title, found)
     assert "no time: check: wrong values" == bars.told(bars.BARS[1], found)
 
