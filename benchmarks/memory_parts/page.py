@@ -11,7 +11,7 @@ from memory_parts.standing import COMPILED, Standing, mean_gain, standings
 
 from solkit import units
 from solkit.model import Case, Run
-from solkit.report.markdown import safe
+from solkit.report.markdown import safe, unbroken
 from solkit.report.plain import counted
 from solkit.stats import median, quantile
 
@@ -172,7 +172,8 @@ def _tables(shapes: Sequence[Standing]) -> list[str]:
     for operator, members in by_operator(shapes).items():
         axes = " x ".join(members[0].case.shape)
         title = f"<b>{operator}</b>, {axes}: {len(members)} shapes"
-        parts.append(_folded(title, table(HEAD, [_row(shape) for shape in members], words=2)))
+        rows = [(shape, *map(unbroken, figures)) for shape, *figures in map(_row, members)]
+        parts.append(_folded(title, table(HEAD, rows, words=2)))
     return parts
 
 

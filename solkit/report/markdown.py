@@ -149,8 +149,12 @@ def _case(case: CaseLink) -> str:
 
 
 def _number(text: str) -> str:
-    """Keep a number and its unit on one line of a narrow cell."""
-    return safe(text).replace(" ", NO_BREAK).replace(f"{NO_BREAK}(", " (")
+    return unbroken(safe(text))
+
+
+def unbroken(text: str) -> str:
+    """Keep a number and its unit on one line of a narrow cell; what is in brackets may follow."""
+    return text.replace(" ", NO_BREAK).replace(f"{NO_BREAK}(", " (")
 
 
 def safe(text: str) -> str:
