@@ -5,20 +5,22 @@
 // dtype BEFORE the norm (the next layer reads that h); everything else is fp32, y is rounded once.
 // cols a multiple of VEC; the caller takes VEC = 16 bytes where that holds.
 // Traffic: rows x cols x (2 reads + 2 writes) + 2 cols. Ceiling: DRAM.
-// Technique: the row of h stays in registers, packed. The variance is the mean of centred squares, warp
-// by warp, joined exactly behind one barrier (norm.cuh, row_moments).
+// Technique: the row of h stays in registers, packed. Mean and variance come of one round of shuffles
+// a warp, as deviations from a pivot, and are joined behind one barrier (norm.cuh, row_moments).
 // add_layernorm: several rows a warp, a warp or a block a row. add_layernorm_cluster: where rows are
-// few, several blocks a row, which exchange their moments through each other's shared memory; cards
-// without clusters (before CC 9.0) take the passes of add_layernorm_looped. add_layernorm_looped: rows
-// too long for registers; h is written, and read again for the squares and for y (mostly from L2).
-// Measured on an H200, bf16, 2026-11-30, against its own streams at the same traffic: 32768 x 8192 in
-// 511.6 us (98 %), 8192 x 2560 in 41.0 us (98 %), 1 x 16384 in 2.3 us.
+// few, and some thousands of long ones, several blocks a row, which send their moments into each
+// other's shared memory; cards without clusters (before CC 9.0) take the passes of
+// add_layernorm_looped. add_layernorm_looped: rows too long for registers; h is written, and read
+// again for the squares and for y (mostly from L2).
+// Measured on an H200, bf16, 2026-11-30, against its own streams at the same traffic: 32768 x 4096 in
+// 257.9 us (97 %), 8192 x 2560 in 41.0 us (98 %), 1 x 16384 in 1.95 us.
 #include "norm.cuh"
 
 using namespace solkit;
 
 // One row, or ROWS of them, by ROW_THREADS threads of each of RANKS blocks. FEW: of few rows.
-template <typename T, int RANKS, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, bool FEW>
+template <typename T, int RANKS, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int AT_ONCE,
+          bool FEW>
 __device__ __forceinline__ void in_registers(const T* __restrict__ x,
                                              const T* __restrict__ residual,
                                              const T* __restrict__ weight,
@@ -27,25 +29,24 @@ __device__ __forceinline__ void in_registers(const T* __restrict__ x,
   const RowShare<ROW_THREADS, ROWS, VEC, CHUNKS, RANKS> share(rows, cols);
   const long long start = share.start(cols);
 
-  Vec<T, VEC> value[CHUNKS], other[CHUNKS];
-  load_row(share, x + start, value);
-  load_row(share, residual + start, other);
+  SummedRow<T, VEC, CHUNKS, AT_ONCE> row(share, x + start, residual + start);
   Weights<T, VEC, CHUNKS> gain(share, weight), shift(share, bias);
-  if (FEW) {
-    gain.come_with(value, cols);
-    shift.come_with(other, cols);
-  }
+  share.loads_under_way(cols);
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {
-    value[c] = rounded_sum(value[c], other[c]);  // from here on it holds h
-    if (share.has(c)) store(h + start + share.offset(c), value[c]);
+    row.sum(share, c, cols);
+    if (share.has(c)) store(h + start + share.offset(c), row.h[c]);
   }
-  const Moments moments = row_moments(share, value, cols, epsilon);
+  if (FEW) {
+    gain.come_with(row.h[0], cols);
+    shift.come_with(row.h[0], cols);
+  }
+  const Moments moments = row_moments<FEW>(share, row.h, cols, epsilon);
   gain.begin(share);
   shift.begin(share);
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {
-    const Vec<T, VEC> result = standardised(value[c], moments.mean, moments.scale,
+    const Vec<T, VEC> result = standardised(row.h[c], moments.mean, moments.scale,
                                             gain.take(share, c), shift.take(share, c));
     if (share.has(c)) store(y + start + share.offset(c), result);
   }
@@ -83,14 +84,15 @@ __device__ __forceinline__ void in_passes(const T* __restrict__ x, const T* __re
   }
 }
 
-// RESIDENT blocks of it should stand on an SM at once.
-template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int RESIDENT>
+// RESIDENT blocks of it should stand on an SM at once; AT_ONCE chunks of x and of residual are under
+// way together.
+template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int RESIDENT, int AT_ONCE>
 __global__ void __launch_bounds__(ROW_THREADS* ROWS, resident_blocks(ROW_THREADS* ROWS, RESIDENT))
     add_layernorm(const T* __restrict__ x, const T* __restrict__ residual,
                   const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y, T* h,
                   long long rows, long long cols, float epsilon) {
-  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, RESIDENT == 1>(x, residual, weight, bias, y, h,
-                                                                    rows, cols, epsilon);
+  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, AT_ONCE, RESIDENT == 1>(
+      x, residual, weight, bias, y, h, rows, cols, epsilon);
 }
 
 template <typename T, int RANKS, int THREADS, int VEC, int CHUNKS>
@@ -104,8 +106,8 @@ __cluster_dims__(RANKS, 1, 1)
                               T* __restrict__ y, T* h, long long rows, long long cols,
                               float epsilon) {
   if constexpr (HAS_CLUSTERS) {
-    in_registers<T, RANKS, THREADS, 1, VEC, CHUNKS, true>(x, residual, weight, bias, y, h, rows,
-                                                          cols, epsilon);
+    in_registers<T, RANKS, THREADS, 1, VEC, CHUNKS, CHUNKS, true>(x, residual, weight, bias, y, h,
+                                                                  rows, cols, epsilon);
   } else if (blockIdx.x < rows) {  // the first blocks take a row each, the others none
     in_passes<T, THREADS, VEC>(x, residual, weight, bias, y, h, rows, cols, epsilon, blockIdx.x);
   }

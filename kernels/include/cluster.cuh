@@ -13,6 +13,16 @@ constexpr bool HAS_CLUSTERS = true;
 constexpr bool HAS_CLUSTERS = false;
 #endif
 
+// Eight blocks run on every card with clusters; more on those of CC 9 and 10 alone, where the launch
+// has to allow it for the function.
+template <int RANKS>
+constexpr bool HAS_CLUSTERS_OF =
+#if __CUDA_ARCH__ >= 1200
+    RANKS <= 8;
+#else
+    HAS_CLUSTERS;
+#endif
+
 // This block's number in its cluster, counted along x as the grid is.
 __device__ __forceinline__ int cluster_rank() {
 #if __CUDA_ARCH__ >= 900
@@ -41,7 +51,7 @@ __device__ __forceinline__ void cluster_wait() {
 // A mailbox: 64-bit letters that blocks of the cluster send to each other's shared memory, and an
 // mbarrier (8 bytes of shared memory) that counts the bytes which have arrived.
 //
-// One thread opens it before cluster_arrive(), after cluster_wait() letters may be sent; one thread
+// One thread opens it before its arrival, after cluster_wait() letters may be sent; one thread
 // says how many bytes are expected, before or after the first have come, and every reader waits.
 __device__ __forceinline__ void open_mailbox(unsigned long long* barrier) {
 #if __CUDA_ARCH__ >= 900
@@ -96,18 +106,6 @@ __device__ __forceinline__ void wait_for_mail(unsigned long long* barrier) {
 __device__ __forceinline__ void cluster_arrive_started() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-
-// Write two floats where block `rank` has what `mine` is in this block. Only after every block of
-// the cluster has started, and before the barrier after which they are read.
-__device__ __forceinline__ void store_to_rank(float2* mine, int rank, float2 value) {
-#if __CUDA_ARCH__ >= 900
-  const unsigned int here = static_cast<unsigned int>(__cvta_generic_to_shared(mine));
-  unsigned int there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
-  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there), "f"(value.x), "f"(value.y)
-               : "memory");
 #endif
 }
 

@@ -148,14 +148,15 @@ struct Mailbox {
 template <int THREADS, int RANKS>
 using MailboxOf = Mailbox<THREADS / 32, RANKS>;
 
-// As soon as the row's loads are under way: every block of a cluster says that it runs and may be
-// written to.
+// Every block of a cluster says that it runs and may be written to. The arrival hands nothing over:
+// one with release waits for all of the warp's loads first (28 % of a warp's time in a softmax of
+// 4096 x 50257 on an H200).
 template <int WARPS, int RANKS>
 __device__ __forceinline__ void open(Mailbox<WARPS, RANKS>& box) {
   if constexpr (RANKS > 1) {
     if (threadIdx.x == 0) open_mailbox(&box.barrier);
     __syncwarp();
-    cluster_arrive();
+    cluster_arrive_started();
   }
 }
 

@@ -11,7 +11,7 @@
 // takes three instructions, its conversion half of one from CC 8.9 on: about eight an item in all,
 // where a stream of 2 bytes in and 1 out leaves room for 23 on H200.
 // quant_fp8_token: several rows a warp, a warp or a block a row. quant_fp8_token_cluster: where rows
-// are few, several blocks a row, which exchange their maxima through each other's shared memory; cards
+// are few, several blocks a row, which send their maxima into each other's shared memory; cards
 // without clusters (before CC 9.0) take the passes of quant_fp8_token_looped. quant_fp8_token_looped:
 // rows too long for registers are read again, from L2 where they still are.
 // quant_fp8_block: a few neighbouring lanes hold a block of 128, so it needs shuffles alone; each lane
@@ -33,6 +33,7 @@ __device__ __forceinline__ void in_registers(const T* __restrict__ x, unsigned c
 
   Vec<T, VEC> value[CHUNKS];
   load_row(share, x + start, value);
+  share.loads_under_way(cols);
   unsigned int most = 0;
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {

@@ -8,7 +8,7 @@ from solkit.declare.row_launch import row_launch
 
 E4M3_MAX = 448.0
 BLOCK_COLS = 128  # columns that share a scale when scaling=block
-BLOCK, BLOCKS = 128, 2  # scaling=block: threads a block; blocks of 128 under way a group of lanes
+BLOCK, BLOCKS = 64, 2  # scaling=block: threads a block; blocks of 128 under way a group of lanes
 
 
 def _scale_count(case: Case) -> int:

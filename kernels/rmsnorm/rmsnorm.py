@@ -58,15 +58,18 @@ def fewest_registers(chunks: int) -> int:
 
 LIMITS = RowLimits(chunks=2, most_chunks=8, registers=registers, most_threads=512, one_wave=True)
 # With a few waves of blocks, more blocks at once leave less of a tail: on an H200, 2048 x 8192 bf16
-# took 18.2 us by 4 an SM and 18.7 by 3; 32768 x 4096 took 130.4 us by 8 and 129.0 by 6.
+# took 18.2 us by 4 an SM and 18.7 by 3, 8192 x 8192 66.5 and 67.2; 32768 x 4096 took 130.4 us by 8
+# and 129.0 by 6.
 DENSE_LIMITS = replace(LIMITS, registers=fewest_registers)
-DENSE_ROWS = 4096
+DENSE_ROWS, DENSE_ROWS_OF_16_KB = 4096, 8192
 
 
 def launches(case: Case) -> tuple[Launch, ...]:
     """Rows in registers where they fit, else in two passes."""
     args = ("x", "weight", "y", "rows", "cols", EPSILON)
-    limits = DENSE_LIMITS if case.shape["rows"] <= DENSE_ROWS else LIMITS
+    long = case.shape["cols"] * case.item_bytes >= 16384  # noqa: PLR2004  # 16 KB
+    dense = case.shape["rows"] <= (DENSE_ROWS_OF_16_KB if long else DENSE_ROWS)
+    limits = DENSE_LIMITS if dense else LIMITS
     return (row_launch(case, "rmsnorm", limits, args=args),)
 
 

@@ -5,25 +5,29 @@
 // give 0, whatever stands there, and no 16 bytes are read of which nothing is seen.
 // Traffic: what is seen of x (and the mask) once, y once. Ceiling: DRAM.
 // Technique: a row stays on the chip between the pass that needs its maximum and sum and the pass
-// that writes: KEPT vectors of 16 bytes a thread packed in registers, SHARED more in shared memory,
-// each in its own thread's slot, so that nobody waits for another's copies. How fast it is depends
-// on how many bytes are on their way an SM: registers alone hold 128 KB of rows, both 256 KB.
+// that writes: up to 8 vectors of 16 bytes a thread, packed in registers, all loaded before the first
+// is looked at. What a row's blocks wait for each other is hidden by other rows on the same SM, so
+// blocks are small and long rows have many, up to 16.
 // Every thread takes exp relative to its own maximum, so that maximum and sum travel together: one
 // exchange a row, over a warp, a block or the blocks of a cluster.
 // exp is computed twice, for the sum and for the output: 2 exp2 an element stay under the 3.9 that a
 // 2-byte stream leaves free on H200, and packed items need half the room of kept exponentials.
 // Odd lengths are cut at 16-byte boundaries, single items at the ends go to the lanes of one warp.
 // softmax: a warp or a block a row. softmax_cluster: a cluster a row; cards without clusters (before
-// CC 9.0) take the two passes of softmax_looped, a block a row. softmax_looped: longer rows still;
-// one pass for maximum and sum, a second that reads the row again, partly from L2, and writes.
+// CC 9.0, and CC 12 where it has more than 8 blocks) take the two passes of softmax_looped, a block a
+// row. softmax_looped: longer rows still; one pass for maximum and sum, a second that reads the row
+// again, partly from L2, and writes.
 // A row that holds +inf or NaN gives NaN, as the formula does; a row of -inf gives NaN too.
 // Measured on an H200, 2026-11-30, cold L2, of the roof measured at the same traffic, bf16: 32768 x 4096
-// 129 us (97 %), 8192 x 16384 130 us (96 %), 4096 x 128256 512 us (96 %), 2048 x 262144 530 us (94 %);
-// with an additive mask 32768 x 4096 186 us (99 %), causal 104 us (88 %); 64 x 128256 13.8 us (66 %).
+// 130 us (97 %), 8192 x 16384 130 us (97 %), 4096 x 50257 195 us (98 %), 4096 x 128256 497 us (98 %),
+// 2048 x 262144 511 us (98 %), 512 x 128256 65 us (96 %), 64 x 128256 10.2 us (89 %), 1 x 262144 3.6 us;
+// with an additive mask 4096 x 32768 185 us (100 %), causal 32768 x 4096 104 us (88 %).
+// Tried at 512 x 128256, 65 us here: exponentials kept as fp32, 77; clusters that fetch the next row
+// into shared memory while they write one, 81. At 8192 x 32768 causal, 154 us here: hidden zeros by
+// bulk copies, 164; by blocks of their own, 154, but 113 for 104 at 32768 x 4096.
 #include "cluster.cuh"
 #include "math.cuh"
 #include "max_sum.cuh"
-#include "mma.cuh"
 #include "row_cut.cuh"
 #include "vec.cuh"
 
@@ -163,83 +167,68 @@ struct Edge {
   }
 };
 
-// One row, by THREADS threads of each of RANKS blocks; `lane` is a thread's number among them.
-template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int SHARED>
+// One row, by THREADS threads of each of RANKS blocks; `lane` is a thread's number among them. Every
+// thread's first WHOLE vectors are there in every row, so that nothing has to be asked before they
+// are loaded: with a predicate for each load, the compiler ran out of predicates and held one back
+// until another had arrived. So, and with an arrival in open() that waits for nothing, 64 x 128256
+// bf16 went from 13.9 to 11.3 us on an H200.
+template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int WHOLE>
 __device__ __forceinline__ void on_chip(const T* x, const T* mask, T* y, long long number,
                                         long long cols, float scale, int rank, int lane) {
   constexpr int VEC = 16 / sizeof(T), STEP = RANKS * THREADS;
   constexpr bool ADDS = MASK == Mask::additive;
-  constexpr int HELD = ADDS ? KEPT : KEPT + SHARED;  // vectors of x
-  static_assert(!ADDS || SHARED == 0 || SHARED == KEPT, "the mask is here or there, not both");
-  extern __shared__ uint4 slots[];
   __shared__ MailboxOf<THREADS, RANKS> box;
+  open(box);
   const int mine = rank * THREADS + lane;
   const Row<T, MASK, EDGES> row(x, mask, y, number, cols, scale, mine);
-  const auto slot = [&](int c) -> Vec<T, VEC>& {
-    return *reinterpret_cast<Vec<T, VEC>*>(slots + c * THREADS + lane);
-  };
+  const auto has = [&](int c) { return row.has(mine + c * STEP); };
+  const auto surely = [&](int c) { return c < WHOLE && (c > 0 || !EDGES); };  // odd rows begin late
 
   Vec<T, VEC> kept[KEPT], plus[ADDS ? KEPT : 1];
 #pragma unroll
   for (int c = 0; c < KEPT; ++c) {
     const int v = mine + c * STEP;
-    if (row.has(v)) {
+    if (surely(c) || has(c)) {
       kept[c] = load_stream<T, VEC>(row.x + row.offset(v));
-      if (ADDS && SHARED == 0) plus[ADDS ? c : 0] = load_stream<T, VEC>(row.mask + row.offset(v));
+      if constexpr (ADDS) plus[c] = load_stream<T, VEC>(row.mask + row.offset(v));
     }
   }
-#pragma unroll
-  for (int c = 0; c < SHARED; ++c) {
-    const int v = mine + (c + HELD - SHARED) * STEP;
-    if (row.has(v)) {
-      const T* const source = (ADDS ? row.mask : row.x) + row.offset(v);
-      copy16_async(shared_address(&slot(c)), source, true);
-    }
-  }
-  if constexpr (SHARED > 0) commit_copies();
-  open(box);
   const Edge<T, MASK, EDGES> edge(row, rank == 0 ? lane : 32);
   if constexpr (MASK == Mask::causal) {  // while the loads are under way
 #pragma unroll
-    for (int c = 0; c < HELD; ++c) {
+    for (int c = 0; c < KEPT; ++c) {
       if (row.hidden(mine + c * STEP)) row.finish_hidden(mine + c * STEP);
     }
   }
-  const auto items = [&](int c) -> Vec<T, VEC> {
-    return c < KEPT ? kept[c < KEPT ? c : 0] : slot(c - KEPT);
-  };
-  const auto added = [&](int c) -> Vec<T, VEC> {
-    return !ADDS ? Vec<T, VEC>() : SHARED > 0 ? slot(c) : plus[ADDS ? c : 0];
+  const auto added = [&](int c) {
+    if constexpr (ADDS) {
+      return plus[c];
+    } else {
+      return Vec<T, VEC>();
+    }
   };
 
   // A few vectors at a time, as they arrive: the first are added up before the last are here.
   constexpr int GROUP = 2;
   MaxSum part{minus_infinity(), 0.0f};
-  if constexpr (ADDS && SHARED > 0) wait_copies<0>();
 #pragma unroll
-  for (int first = 0; first < HELD; first += GROUP) {
+  for (int first = 0; first < KEPT; first += GROUP) {
     float most = part.most;
 #pragma unroll
-    for (int c = first; c < first + GROUP && c < HELD; ++c) {
-      const int v = mine + c * STEP;
-      if (!ADDS && SHARED > 0 && c == KEPT) wait_copies<0>();
-      if (row.has(v)) {
-        if (c < KEPT) {
-          row.hide(kept[c < KEPT ? c : 0], v);
-          stay_packed(kept[c < KEPT ? c : 0]);
-        } else {
-          row.hide(slot(c - KEPT), v);
-        }
-        most = row.most_of(items(c), added(c), most);
+    for (int c = first; c < first + GROUP && c < KEPT; ++c) {
+      if (has(c)) {
+        row.hide(kept[c], mine + c * STEP);
+        stay_packed(kept[c]);
+        most = row.most_of(kept[c], added(c), most);
       }
     }
     if (first > 0) part.sum *= rescale(part.most, most, row.to_log2);
     const Exponent exponent = exponent_within(most, row.to_log2);
 #pragma unroll
-    for (int c = first; c < first + GROUP && c < HELD; ++c) {
-      if (row.has(mine + c * STEP)) {
-        part.sum += sum_of_exp(row.scores(items(c), added(c)), exponent);
-        if (c < KEPT) stay_packed(kept[c < KEPT ? c : 0]);
+    for (int c = first; c < first + GROUP && c < KEPT; ++c) {
+      if (has(c)) {
+        part.sum += sum_of_exp(row.scores(kept[c], added(c)), exponent);
+        stay_packed(kept[c]);
       }
     }
     part.most = most;
@@ -250,9 +239,9 @@ __device__ __forceinline__ void on_chip(const T* x, const T* mask, T* y, long lo
   const Exponent exponent(all.most, row.to_log2);
   const float factor = reciprocal_fast(all.sum);
 #pragma unroll
-  for (int c = 0; c < HELD; ++c) {
+  for (int c = 0; c < KEPT; ++c) {
     const int v = mine + c * STEP;
-    if (row.has(v)) row.finish(row.scores(items(c), added(c)), v, exponent, factor);
+    if (has(c)) row.finish(row.scores(kept[c], added(c)), v, exponent, factor);
   }
   edge.finish(row, exponent, factor);
 }
@@ -326,9 +315,9 @@ __device__ __forceinline__ void in_two_passes(const T* x, const T* mask, T* y, l
 // more; as many as the compiler likes for a causal mask and odd ends together. Left to itself, the
 // compiler spills some of what is kept to make room for more blocks.
 template <Mask MASK, bool EDGES>
-constexpr int resident_blocks(int threads, int kept, int shared) {
-  const bool small = !EDGES && MASK != Mask::additive && kept <= 4 && shared == 0;
-  const int words = 4 * kept * (MASK == Mask::additive && shared == 0 ? 2 : 1);
+constexpr int resident_blocks(int threads, int kept) {
+  const bool small = !EDGES && MASK != Mask::additive && kept <= 4;
+  const int words = 4 * kept * (MASK == Mask::additive ? 2 : 1);
   const int most = words + (small ? MASK == Mask::none ? 16 : 30 : 28), least = EDGES ? 56 : 44;
   const int registers = MASK == Mask::causal && EDGES ? 128 : small || most > least ? most : least;
   const int fitting = 65536 / registers;
@@ -337,30 +326,28 @@ constexpr int resident_blocks(int threads, int kept, int shared) {
   return blocks < 1 ? 1 : blocks < 16 ? blocks : 16;
 }
 
-template <typename T, Mask MASK, bool EDGES, int THREADS, int ROWS, int KEPT, int SHARED>
-__global__ void __launch_bounds__(THREADS* ROWS,
-                                  resident_blocks<MASK, EDGES>(THREADS* ROWS, KEPT, SHARED))
+template <typename T, Mask MASK, bool EDGES, int THREADS, int ROWS, int KEPT, int WHOLE>
+__global__ void __launch_bounds__(THREADS* ROWS, resident_blocks<MASK, EDGES>(THREADS* ROWS, KEPT))
     softmax(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y, long long rows,
             long long cols, float scale) {
-  static_assert(ROWS == 1 || (THREADS == 32 && SHARED == 0), "several rows a block: a warp each");
+  static_assert(ROWS == 1 || THREADS == 32, "several rows a block: a warp each");
   const long long row = static_cast<long long>(blockIdx.x) * ROWS + threadIdx.x / THREADS;
   if (row >= rows) return;  // whole warps leave: ROWS > 1 has no barrier
-  on_chip<T, MASK, EDGES, 1, THREADS, KEPT, SHARED>(x, mask, y, row, cols, scale, 0,
-                                                    threadIdx.x % THREADS);
+  on_chip<T, MASK, EDGES, 1, THREADS, KEPT, WHOLE>(x, mask, y, row, cols, scale, 0,
+                                                   threadIdx.x % THREADS);
 }
 
-template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int SHARED,
-          int ITEMS>
+template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int WHOLE, int ITEMS>
 __global__ void
 #if __CUDA_ARCH__ >= 900
-__cluster_dims__(RANKS, 1, 1)
+__cluster_dims__(HAS_CLUSTERS_OF<RANKS> ? RANKS : 1, 1, 1)
 #endif
-    __launch_bounds__(THREADS, resident_blocks<MASK, EDGES>(THREADS, KEPT, SHARED))
+    __launch_bounds__(THREADS, resident_blocks<MASK, EDGES>(THREADS, KEPT))
         softmax_cluster(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y,
                         long long rows, long long cols, float scale) {
-  if constexpr (HAS_CLUSTERS) {
-    on_chip<T, MASK, EDGES, RANKS, THREADS, KEPT, SHARED>(x, mask, y, blockIdx.x / RANKS, cols,
-                                                          scale, cluster_rank(), threadIdx.x);
+  if constexpr (HAS_CLUSTERS_OF<RANKS>) {
+    on_chip<T, MASK, EDGES, RANKS, THREADS, KEPT, WHOLE>(x, mask, y, blockIdx.x / RANKS, cols,
+                                                         scale, cluster_rank(), threadIdx.x);
   } else if (blockIdx.x < rows) {  // the first blocks take a row each, the others none
     in_two_passes<T, MASK, EDGES, 1, THREADS, ITEMS>(x, mask, y, blockIdx.x, cols, scale, 0,
                                                      threadIdx.x);

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Tolerance, Work
-from solkit.declare.geometry import ACCESS_BYTES, MOST_THREADS, WARP, ceil_div, power_of_two
+from solkit.declare.geometry import ACCESS_BYTES, WARP, ceil_div, power_of_two
 
 MOST_COLS = 2**30  # rows and columns are counted in 32 bits on the device
-MOST_RANKS = 8  # blocks of a cluster
-FULL_BLOCK = 512  # threads of a block, where several share an SM
+MOST_RANKS, PORTABLE_RANKS = 16, 8  # blocks of a cluster; more than 8 run on CC 9 and 10 alone
+FULL_BLOCK = 512  # threads of a block at most
+ALONE = 4 * FULL_BLOCK  # vectors of 16 bytes that a block may hold where there are many rows
+SPREAD = (1, 2, 4)  # vectors a thread, where there are few rows
 ALL_THREADS = 2**18  # of an H200: 132 SMs, 2048 each
-KEPT = 8  # vectors in a thread's registers, half of them, where 1024 threads share an SM
-LONG_VECTORS = 8192  # of 16 bytes: a longer row is for all the blocks that a cluster may have
-SLOT_BYTES = 57344  # of a block: what the smallest cards have, less a little
 ROWS_PER_BLOCK = 4  # where a warp has a row to itself
 LOOPED_THREADS, LOOPED_ITEMS = 512, 4  # of longer rows: threads a block, loads in flight a thread
 
@@ -91,74 +90,61 @@ def launches(case: Case) -> tuple[Launch, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OnChip:
-    """How a row is held: by `ranks` blocks, in registers and in shared memory.
+    """How a row is held: `kept` vectors by each thread of `ranks` blocks of `threads`.
 
-    threads: of a block. kept, shared: vectors of each, in its registers and in its slots. With an
-    additive mask, slots hold the mask's vectors, as many as are kept of x, or none: then the mask
-    is in registers, too.
+    With an additive mask, as many of the mask's vectors are held beside them.
     """
 
     ranks: int
     threads: int
     kept: int
-    shared: int = 0
 
 
 def layout(case: Case) -> OnChip | None:
     """Return how a row is held, or None where it is too long."""
-    return _spread(case) or (_packed_sums(case) if _adds(case) else _packed(case))
+    return _spread(case) or _packed(case)
 
 
 def _spread(case: Case) -> OnChip | None:
-    """Give few rows to many threads, all of them there at once; None where there are too many."""
-    vectors, rows = _vectors(case), case.shape["rows"]
-    for held in (1, 2, 4):
-        ranks = power_of_two(ceil_div(vectors, FULL_BLOCK * held))
-        most = ALL_THREADS if ranks == 1 else ALL_THREADS // 4
-        if ranks <= MOST_RANKS and rows * ranks * _threads(case, ranks, held) <= most:
-            return OnChip(ranks, _threads(case, ranks, held), held)
-    threads = _threads(case, MOST_RANKS, KEPT)
-    if _adds(case) or threads > FULL_BLOCK or rows * MOST_RANKS * threads > ALL_THREADS:
-        return None
-    return OnChip(MOST_RANKS, threads, KEPT) if vectors > MOST_THREADS * 4 else None
+    """Give few rows to many threads, all of them there at once; None where there are too many.
+
+    Long rows get half of the threads that an H200 has, all of them only where vectors would else be
+    8 a thread: 64 x 32768 bf16 took 4.5 us by 2 vectors of 131072 threads, 5.8 by one of 262144;
+    64 x 128256 took 10.5 us by 4 of 262144, 10.8 by 8 of 131072.
+    """
+    long = _vectors(case) > ALONE
+    for held in SPREAD:
+        alone = _vectors(case) <= FULL_BLOCK * held
+        ranks = 1 if alone else _ranks(case, held, FULL_BLOCK // 2 if long else FULL_BLOCK)
+        threads = _threads(case, ranks, held)
+        part = 1 if alone or (long and held == SPREAD[-1]) else 2 if long else 4
+        if threads <= FULL_BLOCK and case.shape["rows"] * ranks * threads <= ALL_THREADS // part:
+            return OnChip(ranks, threads, held)
+    return None
 
 
 def _packed(case: Case) -> OnChip | None:
-    """Keep many rows under way on an SM, with as few blocks a row as hold it.
+    """Keep many rows under way on an SM, long ones by clusters of small blocks.
 
-    A block has a row while 4 vectors a thread hold it (131 us for 4096 rows of 32K bf16; two blocks
-    took 134 to 141). Above, slots hold as much again as registers: 512 to 516 us for 4096 x 128256
-    on three cards, where registers alone took from 505 to 558.
+    4096 x 65536 bf16 took 256 us by 8 blocks of 128 threads, 259 by 4 of 256. More than 8 blocks
+    gain where those are large, 64 x 262144 took 22.3 us by 8 of 512 and 20.0 by 16 of 256, and
+    nothing where they are small: 4096 x 128256, 497 us by 8 of 256 and 496 by 16 of 128.
     """
-    vectors = _vectors(case)
-    if vectors <= MOST_THREADS * 4:
-        held = min(4, ceil_div(vectors, WARP))
+    alone, few, many = (FULL_BLOCK, 2, 4) if _adds(case) else (ALONE, 4, 8)
+    if _vectors(case) <= alone:
+        held = min(few, ceil_div(_vectors(case), WARP))
         return OnChip(1, _threads(case, 1, held), held)
-    ranks = MOST_RANKS if vectors > LONG_VECTORS else 2
-    most = 2 * KEPT
-    held = most if vectors <= 2 * LONG_VECTORS else ceil_div(vectors, ranks * 256)
-    threads = _threads(case, ranks, min(held, most))
-    shared = min(min(held, most) - KEPT, SLOT_BYTES // (ACCESS_BYTES * threads))
-    kept = min(held, most) - shared
-    return OnChip(ranks, threads, kept, shared) if threads <= FULL_BLOCK else None
+    ranks = min(PORTABLE_RANKS, _ranks(case, many, FULL_BLOCK // 4))
+    if _threads(case, ranks, many) > FULL_BLOCK // 2:
+        ranks = MOST_RANKS
+    threads = _threads(case, ranks, many)
+    held = ceil_div(_vectors(case), ranks * threads)
+    return OnChip(ranks, threads, held) if threads <= FULL_BLOCK else None
 
 
-def _packed_sums(case: Case) -> OnChip | None:
-    """Do the same for two streams: an additive mask is held beside x.
-
-    4 vectors of each in registers took 188 us for 4096 rows of 32K bf16, 8 with the mask in slots
-    195.
-    """
-    vectors = _vectors(case)
-    if vectors <= FULL_BLOCK:
-        held = min(2, ceil_div(vectors, WARP))
-        return OnChip(1, _threads(case, 1, held), held)
-    if vectors <= MOST_RANKS * FULL_BLOCK * 4:
-        ranks = min(MOST_RANKS, power_of_two(ceil_div(vectors, 256 * 4)))
-        return OnChip(ranks, _threads(case, ranks, 4), 4)
-    threads = _threads(case, MOST_RANKS, KEPT)
-    fits = ACCESS_BYTES * threads * KEPT <= SLOT_BYTES
-    return OnChip(MOST_RANKS, threads, KEPT, KEPT) if fits else None
+def _ranks(case: Case, held: int, threads: int) -> int:
+    """Return the blocks of a row's cluster when each has about so many threads."""
+    return min(MOST_RANKS, power_of_two(ceil_div(_vectors(case), threads * held)))
 
 
 def _threads(case: Case, ranks: int, held: int) -> int:
@@ -194,31 +180,37 @@ def _args(case: Case) -> tuple[str | float, ...]:
 def launch(case: Case, shape: OnChip) -> Launch:
     """Return the launch that holds rows so."""
     rows, threads = case.shape["rows"], shape.threads
-    shared_bytes = ACCESS_BYTES * threads * shape.shared
+    whole = _whole(case, shape)
     if shape.ranks > 1:
-        form = f"{shape.ranks}, {threads}, {shape.kept}, {shape.shared}, {LOOPED_ITEMS}"
+        form = f"{shape.ranks}, {threads}, {shape.kept}, {whole}, {LOOPED_ITEMS}"
         return Launch(
             f"softmax_cluster<{_kind(case)}, {form}>",
             grid=(rows * shape.ranks, 1, 1),
             block=(threads, 1, 1),
-            shared_bytes=shared_bytes,
             args=_args(case),
         )
-    in_block = ROWS_PER_BLOCK if threads == WARP and not shared_bytes else 1
+    in_block = ROWS_PER_BLOCK if threads == WARP else 1
     return Launch(
-        f"softmax<{_kind(case)}, {threads}, {in_block}, {shape.kept}, {shape.shared}>",
+        f"softmax<{_kind(case)}, {threads}, {in_block}, {shape.kept}, {whole}>",
         grid=(ceil_div(rows, in_block), 1, 1),
         block=(threads * in_block, 1, 1),
-        shared_bytes=shared_bytes,
         args=_args(case),
     )
+
+
+def _whole(case: Case, shape: OnChip) -> int:
+    """Return how many vectors of every thread are there in every row; a causal mask hides any."""
+    if case.params["masking"] == "causal":
+        return 0
+    vectors = case.shape["cols"] * case.item_bytes // ACCESS_BYTES
+    return min(shape.kept, vectors // (shape.ranks * shape.threads))
 
 
 def looped(case: Case) -> Launch:
     """Return the launch that reads rows twice."""
     return Launch(
-        f"softmax_looped<{_kind(case)}, {MOST_RANKS}, {LOOPED_THREADS}, {LOOPED_ITEMS}>",
-        grid=(case.shape["rows"] * MOST_RANKS, 1, 1),
+        f"softmax_looped<{_kind(case)}, {PORTABLE_RANKS}, {LOOPED_THREADS}, {LOOPED_ITEMS}>",
+        grid=(case.shape["rows"] * PORTABLE_RANKS, 1, 1),
         block=(LOOPED_THREADS, 1, 1),
         args=_args(case),
     )

@@ -13,10 +13,11 @@ ROW_BLOCK = 128  # threads of a block that holds several rows
 IDLE_FRACTION = 0.12  # of its slots that a layout may leave idle beyond the tightest one's
 # What a large card has (H200); others have less, and layouts only get a little less fitting there.
 SMS, SM_REGISTERS, SM_THREADS, SM_BLOCKS = 132, 65536, 2048, 32
-RANKS = 8  # blocks of a cluster: as many as every card with clusters takes
-# A row of fewer vectors is fetched by one block as fast: on an H200 a norm of 1 x 8192 bf16 took
-# 1.86 us by one block and 1.79 by a cluster, 1 x 4096 1.60 and 1.76, 1 x 16384 2.22 and 1.86.
+RANKS = 8, 4, 2  # blocks of a cluster; 8 are as many as every card with clusters takes
+# A row of fewer vectors is fetched by one block as fast: on an H200 a norm of 64 x 4096 bf16 took
+# 1.95 us by one block and 2.05 by a cluster, 1 x 4096 1.55 and 1.54, 64 x 8192 2.40 and 2.35.
 CLUSTER_VECTORS = 1024
+MANY_ROWS_RANKS = 4  # of a cluster where rows are more than the card has SMs
 
 
 def ceil_div(count: int, size: int) -> int:
@@ -64,6 +65,10 @@ class RowLimits:
     most_threads: of a block where rows are many (more leave an SM too few blocks at once).
     one_wave: whether threads may hold more, up to the most, where all rows then stand on the card
     at once: what is a little more than one wave of blocks takes the time of two.
+    at_once: how many vectors of each stream a thread asks for at once at most, where the kernel
+    takes that as a template argument; None: it takes none.
+    cluster_rows: up to so many rows, one that takes two vectors of each of 1024 threads gets a
+    cluster: blocks of a quarter of it fill the card more evenly.
     """
 
     chunks: int
@@ -71,6 +76,8 @@ class RowLimits:
     registers: Callable[[int], int]
     most_threads: int
     one_wave: bool = False
+    at_once: int | None = None
+    cluster_rows: int = 0
 
 
 LEAST_THREADS = 4  # of a row; short ones stand several to a warp
@@ -89,9 +96,9 @@ def row_layout(
     # Narrow vectors, of rows of odd length, need a register each at least, wide ones four.
     narrow = ACCESS_BYTES // max(vector_bytes, REGISTER_BYTES)
     shared = ceil_div(vectors, MOST_THREADS)
-    few = rows * RANKS <= SMS and vectors >= CLUSTER_VECTORS
-    if few and shared <= limits.most_chunks * narrow:
-        return RowLayout(MOST_THREADS // RANKS, shared, ranks=RANKS)
+    ranks = _ranks(vectors, rows, limits.cluster_rows if narrow == 1 else 0)
+    if ranks > 1 and shared <= limits.most_chunks * narrow:
+        return RowLayout(MOST_THREADS // ranks, shared, ranks=ranks)
     found = [
         _blocks_of_one_row(vectors, chunks, limits.registers(ceil_div(chunks, narrow)))
         for chunks in range(limits.chunks * narrow, limits.most_chunks * narrow + 1)
@@ -110,6 +117,22 @@ def row_layout(
         if choice:
             return choice[0]
     return None
+
+
+def _ranks(vectors: int, rows: int, cluster_rows: int) -> int:
+    """Return the blocks of a cluster for each row; 1 where a block alone is as fast.
+
+    A block an SM, or two where each thread has two vectors or more; see RowLimits for cluster_rows.
+    """
+    if vectors < CLUSTER_VECTORS:
+        return 1
+    an_sm = 1 if vectors <= MOST_THREADS else 2
+    for ranks in RANKS:
+        if rows * ranks <= an_sm * SMS:
+            return ranks
+    fullest = 2 * MOST_THREADS  # vectors, two a thread
+    long = fullest / (1 + IDLE_FRACTION) <= vectors <= fullest
+    return MANY_ROWS_RANKS if long and rows <= cluster_rows else 1
 
 
 def _blocks_of_one_row(vectors: int, chunks: int, registers: int) -> RowLayout:

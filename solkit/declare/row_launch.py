@@ -17,10 +17,10 @@ def row_launch(
 ) -> Launch:
     """Return the one launch of a kernel over `rows` of `cols`.
 
-    The source has three templates: `name` (threads, rows and chunks of a block, and how many blocks
-    an SM should hold), `name`_cluster (a cluster of blocks a row) and `name`_looped (a row that no
-    registers hold). more: what follows their sizes among the template arguments. args: the
-    launch's.
+    The source has three templates: `name` (threads, rows and chunks of a block, how many blocks an
+    SM should hold and, where the limits say, how many chunks are asked for at once), `name`_cluster
+    (a cluster of blocks a row) and `name`_looped (a row that no registers hold). more: what follows
+    their sizes among the template arguments. args: the launch's.
     """
     rows, vec = case.shape["rows"], vector_items(case, "cols")
     vectors, vector_bytes = case.shape["cols"] // vec, vec * case.item_bytes
@@ -33,6 +33,8 @@ def row_launch(
     else:
         held = f"{layout.threads}, {layout.rows}, {vec}, {layout.chunks}"
         form, sizes = "", f"{held}, {layout.resident}"
+        if limits.at_once:
+            sizes += f", {min(limits.at_once, layout.chunks)}"
         grid, block = ceil_div(rows, layout.rows), layout.threads * layout.rows
     entry = f"{name}{form}<{', '.join(filter(None, (case.ctype, sizes, more)))}>"
     return Launch(entry, grid=(grid, 1, 1), block=(block, 1, 1), args=args)

@@ -56,6 +56,16 @@ ODD_SHAPES = [
     {"rows": rows, "cols": cols}
     for rows, cols in ((1, 1), (3, 3), (1, 17), (17, 17), (1, 4097), (3, 4097), (1025, 33))
 ]
+# Rows of clusters of 4 and of 2 blocks, of a cluster though they are many, whose last vectors lie
+# beyond the end; so many that their chunks are asked for one by one.
+NORM_SHAPES = [
+    *ROW_SHAPES,
+    *ODD_SHAPES,
+    *(
+        {"rows": rows, "cols": cols}
+        for rows, cols in ((20, 8192), (50, 8192), (300, 15_000), (4100, 4096), (4100, 8192))
+    ),
+]
 # One token, one head; heads that fill no block; heads of 2, 6, 34 items; a thread with many heads.
 ROPE_SHAPES = [
     {"tokens": tokens, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
@@ -110,14 +120,17 @@ SOFTMAX_SHAPES = [
         (9, 128256),
         (2, 262143),
         (2, 600_011),
+        (300, 32000),  # so many that every thread holds eight vectors of them
+        (300, 32001),
     )
 ]
 CROSS_ENTROPY_SHAPES = [
     {"tokens": shape["rows"], "vocab": shape["cols"]}
-    for shape in (*SOFTMAX_SHAPES, {"rows": 1200, "cols": 4096}, {"rows": 300, "cols": 32001})
+    for shape in (*SOFTMAX_SHAPES, {"rows": 1200, "cols": 4096})
 ]
 # Rows and tokens that fill no tile, a row's groups odd in number, rows that end within a stage of
-# a warp; more rows than a block has, more columns than all warps hold at once.
+# a warp; more rows than a block has, more columns than all warps hold at once; so many rows of as
+# many columns as a block holds that it walks down them, whole tiles and not.
 GEMV_SHAPES = [
     {"tokens": tokens, "rows": rows, "cols": cols}
     for tokens, rows, cols in (
@@ -132,6 +145,10 @@ GEMV_SHAPES = [
         (1, 4097, 4096),
         (8, 300, 14336),
         (6, 31, 28672),
+        (8, 8192, 28672),
+        (1, 28672, 8192),
+        (3, 16_901, 8192),
+        (8, 16_896, 8192),
     )
 ]
 # Fewer experts than lanes, as many, a lane's vectors partly beyond the end; all of them chosen.
@@ -203,6 +220,7 @@ def device(registry: Registry) -> CudaDevice:
 
 OWN_SHAPES = {
     "matmul_add": MATMUL_SHAPES,
+    **dict.fromkeys(("rmsnorm", "add_rmsnorm", "add_layernorm", "quant_fp8"), NORM_SHAPES),
     "read": [*ROW_SHAPES, *READ_SHAPES],
     "attention_decode": ATTENTION_SHAPES,
     "rope": ROPE_SHAPES,

@@ -22,10 +22,20 @@ pytestmark = [
 
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 ELEMENTS = ({"elements": 1_000_000},)
-# Several rows a warp; a block a row, of two chunks and of four; a cluster; too long for registers.
+# Several rows a warp; a block a row, of two chunks and of four, asked for together and one by one;
+# a cluster for few rows and for more; too long for registers.
 NORMS = tuple(
     {"rows": rows, "cols": cols}
-    for rows, cols in ((65536, 128), (8192, 2560), (8192, 16384), (16, 16384), (8, 131072))
+    for rows, cols in (
+        (65536, 128),
+        (8192, 2560),
+        (8192, 4096),
+        (8192, 8192),
+        (8192, 16384),
+        (16, 16384),
+        (2048, 16384),
+        (8, 131072),
+    )
 )
 # Few shapes, but every template and every shape of a tile or row layout that is often taken.
 SHAPES: dict[str, tuple[dict[str, int], ...]] = {
@@ -54,7 +64,14 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
     "quant_fp8": (*NORMS, {"rows": 3, "cols": 4097}),
     "softmax": tuple(
         {"rows": rows, "cols": cols}
-        for rows, cols in ((8192, 256), (8192, 2560), (4096, 65536), (7, 4097), (8, 2**21))
+        for rows, cols in (
+            (8192, 256),
+            (8192, 2560),
+            (4096, 65536),
+            (64, 262144),
+            (7, 4097),
+            (8, 2**21),
+        )
     ),
     "cross_entropy": tuple(
         {"tokens": tokens, "vocab": vocab}
@@ -79,7 +96,7 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
     "dequant_gemv": tuple(
         {"tokens": tokens, "rows": rows, "cols": cols}
         for tokens in (1, 8)
-        for rows, cols in ((28672, 8192), (4096, 4096), (3, 384))
+        for rows, cols in ((28672, 8192), (8192, 28672), (4096, 4096), (3, 384))
     ),
     "moe_topk": tuple(
         {"tokens": 8192, "experts": experts, "top_k": top_k}

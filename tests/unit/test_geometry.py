@@ -30,7 +30,6 @@ def test_an_access_divides_the_row(cols: int, items: int) -> None:
         (33, 8192, RowLayout(threads=32, chunks=2, rows=4, resident=12)),
         (1376, 8192, RowLayout(threads=480, chunks=3, resident=2)),
         (2048, 8192, RowLayout(threads=512, chunks=4, resident=2)),
-        (2048, 132, RowLayout(threads=1024, chunks=2, resident=1)),
         (4096, 8192, RowLayout(threads=1024, chunks=4, resident=1)),
     ],
 )
@@ -52,11 +51,36 @@ def test_threads_hold_more_where_all_rows_are_then_under_way_at_once() -> None:
     assert RowLayout(threads=512, chunks=2, resident=3) == row_layout(1024, 529, one_wave)
 
 
-def test_few_long_rows_get_a_cluster_each() -> None:
-    """8 blocks for each of 16 rows are 128; for 17 they are more than a large card has SMs."""
-    assert RowLayout(threads=128, chunks=2, ranks=8) == row_layout(2048, 16, LIMITS)
-    assert RowLayout(threads=1024, chunks=2) == row_layout(2048, 17, LIMITS)
-    assert RowLayout(threads=512, chunks=2) == row_layout(1023, 16, LIMITS)
+@pytest.mark.parametrize(
+    ("vectors", "rows", "layout"),
+    [
+        (1024, 16, RowLayout(threads=128, chunks=1, ranks=8)),
+        (1024, 17, RowLayout(threads=256, chunks=1, ranks=4)),
+        (1024, 66, RowLayout(threads=512, chunks=1, ranks=2)),
+        (2048, 33, RowLayout(threads=128, chunks=2, ranks=8)),
+        (2048, 132, RowLayout(threads=512, chunks=2, ranks=2)),
+        (1024, 67, RowLayout(threads=512, chunks=2)),
+        (1023, 1, RowLayout(threads=512, chunks=2)),
+    ],
+)
+def test_few_long_rows_get_a_cluster_each(vectors: int, rows: int, layout: RowLayout) -> None:
+    """Of 8, 4 or 2 blocks: one an SM on a card of 132, two where a thread has two vectors."""
+    assert layout == row_layout(vectors, rows, LIMITS)
+
+
+def test_more_rows_get_clusters_where_a_kernel_is_faster_so() -> None:
+    """Rows of two vectors of 16 bytes a thread or little less, up to cluster_rows of them."""
+    limits = replace(LIMITS, cluster_rows=4096)
+    cluster = RowLayout(threads=256, chunks=2, ranks=4)
+    assert cluster == row_layout(2048, 4096, limits)
+    assert cluster == row_layout(1829, 4096, limits)
+    one_block = RowLayout(threads=512, chunks=4, resident=2)
+    assert one_block == row_layout(2048, 4097, limits)
+    assert one_block == row_layout(2048, 4096, LIMITS)
+    assert RowLayout(threads=480, chunks=4, resident=2) == row_layout(1828, 4096, limits)
+    narrow = row_layout(2048, 4096, limits, vector_bytes=4)
+    assert narrow is not None
+    assert 1 == narrow.ranks
 
 
 def test_a_row_too_long_for_registers_has_no_layout() -> None:

@@ -70,9 +70,10 @@ def test_the_fragment_of_a_run_is_as_recorded(golden: Callable[[str, str], None]
 
 def test_a_run_file_is_read_judged_and_shown() -> None:
     """The last line of a cell: HTML for a notebook, Markdown, and one line for a terminal."""
-    found = shown(solkit.Report.read(RUN_FILE))
+    report = solkit.Report.read(RUN_FILE)
+    found = shown(report)
     assert (
-        "<Report of 20261130-162032-h200-sxm on NVIDIA H200: 70 of 70 cases measured>"
+        f"<Report of {report.run.id} on NVIDIA H200: 70 of 70 cases measured>"
         == found["text/plain"]
     )
     assert "of the speed of light of the NVIDIA H200." in found["text/html"]

@@ -1,5 +1,7 @@
 """A kernel over rows is launched as one of three templates, by what holds a row."""
 
+from dataclasses import replace
+
 import pytest
 
 from solkit.declare.geometry import RowLimits
@@ -27,6 +29,18 @@ def test_what_holds_a_row_chooses_the_template(rows: int, cols: int, expected: L
     """Registers of a block, of a cluster where rows are few and long, or none."""
     case = Case("norm", "solkit", {"rows": rows, "cols": cols}, "fp16")
     assert expected == row_launch(case, "norm", LIMITS, more="true")
+
+
+@pytest.mark.parametrize(("at_once", "expected"), [(1, 1), (2, 2), (4, 2)])
+def test_the_chunks_asked_for_at_once_follow_the_blocks_of_an_sm(
+    at_once: int, expected: int
+) -> None:
+    """No more than a thread has, which is 2; clusters ask for all of theirs."""
+    limits = replace(LIMITS, at_once=at_once)
+    case = Case("norm", "solkit", {"rows": 8192, "cols": 4096}, "fp16")
+    assert f"norm<__half, 256, 1, 8, 2, 6, {expected}>" == row_launch(case, "norm", limits).entry
+    few = replace(case, shape={"rows": 1, "cols": 16384})
+    assert "norm_cluster<__half, 8, 128, 8, 2>" == row_launch(few, "norm", limits).entry
 
 
 def test_the_arguments_are_passed_on() -> None:

@@ -24,6 +24,9 @@ from solkit.measure.returned import CUDA_KINDS, bytes_of, claimed, on_device, sa
 from solkit.model import Case
 
 _STATIC_SHARED_BYTES = 48 * 1024  # more than this must be asked for
+_PORTABLE_CLUSTER = 8  # blocks; a kernel compiled for more must be allowed to run
+# CUfunction_attribute of the driver, which CuPy has no names for.
+_REQUIRED_CLUSTER_WIDTH, _NON_PORTABLE_CLUSTER_ALLOWED = 11, 14
 
 
 def prepare(
@@ -53,6 +56,7 @@ def prepare(
     for launch in launches:
         function = module.get_function(compilation.lowered[launch.entry])
         _allow_shared(function, launch, case, shared_limit_bytes)
+        _allow_cluster(function)
         names = (
             launch.args
             if launch.args is not None
@@ -100,6 +104,16 @@ def _allow_shared(function: Any, launch: Launch, case: Case, limit_bytes: int) -
     if launch.shared_bytes > _STATIC_SHARED_BYTES:
         attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver.funcSetAttribute(function.ptr, attribute, launch.shared_bytes)
+
+
+def _allow_cluster(function: Any) -> None:  # noqa: ANN401  # a CuPy function
+    """Let a kernel run whose cluster has more blocks than every card with clusters takes."""
+    try:
+        width = driver.funcGetAttribute(_REQUIRED_CLUSTER_WIDTH, function.ptr)
+    except driver.CUDADriverError:  # a driver older than clusters
+        return
+    if width > _PORTABLE_CLUSTER:
+        driver.funcSetAttribute(function.ptr, _NON_PORTABLE_CLUSTER_ALLOWED, 1)
 
 
 def compile_kernel(
