@@ -5,20 +5,21 @@
 // dtype BEFORE the norm (the next layer reads that h); everything else is fp32, y is rounded once.
 // cols a multiple of VEC; the caller takes VEC = 16 bytes where that holds.
 // Traffic: rows x cols x (2 reads + 2 writes) + 2 cols. Ceiling: DRAM.
-// Technique: the row of h stays in registers, packed. Mean and variance come of one round of shuffles
-// a warp, as deviations from a pivot, and are joined behind one barrier (norm.cuh, row_moments).
+// Technique: the row of h stays in registers, packed; x and residual are loaded as add_rmsnorm loads
+// them. Mean and variance come of one round of shuffles a warp, as deviations from a pivot, and are
+// joined behind one barrier (norm.cuh, row_moments).
 // add_layernorm: several rows a warp, a warp or a block a row. add_layernorm_cluster: where rows are
 // few, and some thousands of long ones, several blocks a row, which send their moments into each
 // other's shared memory; cards without clusters (before CC 9.0) take the passes of
 // add_layernorm_looped. add_layernorm_looped: rows too long for registers; h is written, and read
 // again for the squares and for y (mostly from L2).
 // Measured on an H200, bf16, 2026-11-30, against its own streams at the same traffic: 32768 x 4096 in
-// 257.9 us (97 %), 8192 x 2560 in 41.0 us (98 %), 1 x 16384 in 1.95 us.
+// 258.4 us (97 %), 8192 x 2560 in 41.0 us (98 %), 1 x 16384 in 1.9 us.
 #include "norm.cuh"
 
 using namespace solkit;
 
-// One row, or ROWS of them, by ROW_THREADS threads of each of RANKS blocks. FEW: of few rows.
+// One row, or ROWS of them, by ROW_THREADS threads of each of RANKS blocks. FEW: see inverse_of.
 template <typename T, int RANKS, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int AT_ONCE,
           bool FEW>
 __device__ __forceinline__ void in_registers(const T* __restrict__ x,
@@ -56,8 +57,8 @@ __device__ __forceinline__ void in_registers(const T* __restrict__ x,
 template <typename T, int THREADS, int VEC>
 __device__ __forceinline__ void in_passes(const T* __restrict__ x, const T* __restrict__ residual,
                                           const T* __restrict__ weight, const T* __restrict__ bias,
-                                          T* __restrict__ y, T* h, long long rows, long long cols,
-                                          float epsilon, long long row) {
+                                          T* __restrict__ y, T* h, long long cols, float epsilon,
+                                          long long row) {
   const long long start = row * cols, first = threadIdx.x * VEC;
   const float count = static_cast<float>(cols);
   float sum = 0.0f;
@@ -109,7 +110,7 @@ __cluster_dims__(RANKS, 1, 1)
     in_registers<T, RANKS, THREADS, 1, VEC, CHUNKS, CHUNKS, true>(x, residual, weight, bias, y, h,
                                                                   rows, cols, epsilon);
   } else if (blockIdx.x < rows) {  // the first blocks take a row each, the others none
-    in_passes<T, THREADS, VEC>(x, residual, weight, bias, y, h, rows, cols, epsilon, blockIdx.x);
+    in_passes<T, THREADS, VEC>(x, residual, weight, bias, y, h, cols, epsilon, blockIdx.x);
   }
 }
 
@@ -118,5 +119,5 @@ __global__ void __launch_bounds__(THREADS)
     add_layernorm_looped(const T* __restrict__ x, const T* __restrict__ residual,
                          const T* __restrict__ weight, const T* __restrict__ bias,
                          T* __restrict__ y, T* h, long long rows, long long cols, float epsilon) {
-  in_passes<T, THREADS, VEC>(x, residual, weight, bias, y, h, rows, cols, epsilon, blockIdx.x);
+  in_passes<T, THREADS, VEC>(x, residual, weight, bias, y, h, cols, epsilon, blockIdx.x);
 }

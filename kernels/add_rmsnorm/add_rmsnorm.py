@@ -97,5 +97,5 @@ KERNEL = Kernel(
     operator=OPERATOR,
     source="add_rmsnorm.cu",
     launches=launches,
-    summary="the row stays in registers: several rows a warp, one warp or one block a row",
+    summary="the row stays in registers: several rows a warp; a warp, a block or a cluster a row",
 )

@@ -6,7 +6,8 @@
 //         scale [rows, cols / 128], one for 128 columns. cols a multiple of 128.
 //   Int8: weight [rows, cols] signed bytes; scale [rows]. cols a multiple of 16.
 // Weights are exact in the tensor cores' input type, products and sums are fp32, y is rounded once.
-// NaN in x reaches y; so does infinity, as NaN where the weights are Int4 (see OFFSET).
+// NaN in x reaches y; so does infinity, as NaN where the weights are Int4 (see OFFSET). There, in bf16,
+// finite x from about 2e34 on can do the same: 128 columns of 136 x are beyond fp32.
 // Traffic: the weights and scales, once; x is small and comes from L2. Ceiling: DRAM read.
 // Design: the tensor core's 16x8x16 product takes 16 weight rows against 8 tokens, so that one
 // instruction does 256 weights for all tokens. At the H200's ceiling there are 3.8 issue slots for
@@ -26,6 +27,10 @@
 //   matrix, tile after tile, with its ring always full. All columns of a tile are one piece of
 //   memory, and what depends on x alone (its pairs, the offset's product) is computed once. The
 //   warps add up after each tile.
+// Measured on an H200, 2026-11-30, cold L2, of the roof measured at the same traffic, bf16, rows x cols
+// with 1 and 8 tokens. int4: 57344 x 8192 62.3 us (87 %) and 65.3 (84 %), 28672 x 8192 33.2 (83 %) and
+// 35.3 (78 %), 8192 x 28672 32.3 (85 %) and 34.7 (79 %), 4096 x 4096 5.7 and 6.4. int8: 57344 x 8192
+// 116 (89 %) and 116 (90 %), 28672 x 8192 60.3 (87 %) and 60.7 (87 %), 4096 x 4096 7.3 and 7.5.
 #include "packed.cuh"
 
 using namespace solkit;

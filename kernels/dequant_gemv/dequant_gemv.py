@@ -13,6 +13,7 @@ ZERO = 8  # what is taken off a nibble
 MOST_TOKENS = 8  # columns of the tensor core's product
 TILE_ROWS = 16  # rows of it
 INT8_COLS = 16  # columns of a 16-byte copy
+MOST_COLS = 2**28  # columns, and the bytes of 8 rows, are counted in 32 bits on the device
 RING_BYTES = 64 * 1024  # of a block: the most that the oldest cards have
 MOST_TILES = {"int4": 4, "int8": 7}  # of 16 rows, that a warp has registers for
 SM_WARPS = 16  # resident on an SM, with 128 registers a thread
@@ -78,12 +79,14 @@ def refuse_shape(case: Case) -> str | None:
 
 
 def refuse(case: Case) -> str | None:
-    """Refuse more tokens than one product takes, and rows that 16-byte copies don't divide."""
+    """Refuse more tokens than one product takes, and rows that copies or counts do not fit."""
     tokens, cols = case.shape["tokens"], case.shape["cols"]
     if tokens > MOST_TOKENS:
         return f"tokens is {tokens}; one product takes {MOST_TOKENS} (more are a matrix product)"
     if cols % INT8_COLS:
         return f"cols is {cols}; rows are copied in pieces of {INT8_COLS}"
+    if cols > MOST_COLS:
+        return f"a row has {MOST_COLS} columns at most"
     return None
 
 

@@ -13,11 +13,12 @@ constexpr bool HAS_CLUSTERS = true;
 constexpr bool HAS_CLUSTERS = false;
 #endif
 
-// Eight blocks run on every card with clusters; more on those of CC 9 and 10 alone, where the launch
-// has to allow it for the function.
+// Eight blocks run on every card with clusters; up to 16 on the large ones of CC 9 and 10 alone, where
+// the launch has to allow it for the function. One of those with few SMs in a GPC, or a part of one
+// (MIG), may refuse the launch: the compiler can't know.
 template <int RANKS>
 constexpr bool HAS_CLUSTERS_OF =
-#if __CUDA_ARCH__ >= 1200
+#if __CUDA_ARCH__ >= 1100
     RANKS <= 8;
 #else
     HAS_CLUSTERS;
@@ -51,8 +52,10 @@ __device__ __forceinline__ void cluster_wait() {
 // A mailbox: 64-bit letters that blocks of the cluster send to each other's shared memory, and an
 // mbarrier (8 bytes of shared memory) that counts the bytes which have arrived.
 //
-// One thread opens it before its arrival, after cluster_wait() letters may be sent; one thread
-// says how many bytes are expected, before or after the first have come, and every reader waits.
+// One thread opens it before its arrival; after cluster_wait() letters may be sent. One thread says how
+// many bytes are expected, before or after the first have come, and every reader waits. A mailbox is
+// used once a kernel (its phase is always 0). A block that has waited for all of its letters may end:
+// nobody writes into its shared memory any more, and what it has sent is on its way.
 __device__ __forceinline__ void open_mailbox(unsigned long long* barrier) {
 #if __CUDA_ARCH__ >= 900
   const unsigned int here = static_cast<unsigned int>(__cvta_generic_to_shared(barrier));
@@ -102,7 +105,8 @@ __device__ __forceinline__ void wait_for_mail(unsigned long long* barrier) {
 #endif
 }
 
-// The arrival alone, with nothing to hand over: "this block runs, its shared memory may be written".
+// The arrival alone, which hands nothing over: "this block runs, its shared memory may be written". That
+// a mailbox is open is handed over by the fence in open_mailbox(), which knows mbarriers alone.
 __device__ __forceinline__ void cluster_arrive_started() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

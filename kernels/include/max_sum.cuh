@@ -148,9 +148,9 @@ struct Mailbox {
 template <int THREADS, int RANKS>
 using MailboxOf = Mailbox<THREADS / 32, RANKS>;
 
-// Every block of a cluster says that it runs and may be written to. The arrival hands nothing over:
-// one with release waits for all of the warp's loads first (28 % of a warp's time in a softmax of
-// 4096 x 50257 on an H200).
+// Every block of a cluster opens its box and says that it runs and may be written to. The arrival is
+// relaxed: one with release waits for all of the warp's loads first (28 % of a warp's time in a softmax
+// of 4096 x 50257 on an H200).
 template <int WARPS, int RANKS>
 __device__ __forceinline__ void open(Mailbox<WARPS, RANKS>& box) {
   if constexpr (RANKS > 1) {

@@ -19,7 +19,7 @@ namespace solkit {
 // Threads that an SM has room for.
 #if __CUDA_ARCH__ == 750
 constexpr int SM_THREADS = 1024;
-#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
 constexpr int SM_THREADS = 2048;
 #else
 constexpr int SM_THREADS = 1536;
@@ -28,7 +28,7 @@ constexpr int SM_THREADS = 1536;
 // Blocks that it takes at once.
 #if __CUDA_ARCH__ == 750 || (__CUDA_ARCH__ >= 860 && __CUDA_ARCH__ < 890)
 constexpr int SM_BLOCKS = 16;
-#elif __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+#elif __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1100
 constexpr int SM_BLOCKS = 24;
 #else
 constexpr int SM_BLOCKS = 32;
@@ -84,9 +84,9 @@ struct RowShare {
     last = first + offset(CHUNKS - 1) < cols;
   }
 
-  // Where a row has several blocks: tell the others that this one runs and may be written to. Once, as
-  // soon as all loads are under way. The branch, never taken, holds it there; without, the compiler
-  // put it behind the first use of what is loaded, and all blocks waited for it.
+  // Where a row has several blocks: open the mail, and tell the others that this block runs and may be
+  // written to. Once, as soon as all loads are under way. The branch, never taken, holds it there;
+  // without, the compiler put it behind the first use of what is loaded, and all blocks waited for it.
   __device__ __forceinline__ void loads_under_way(long long cols) const {
     if constexpr (RANKS > 1) {
       if (threadIdx.x == 0) open_mailbox(&row_mail<ROW_WARPS<ROW_THREADS, RANKS>>().bell);
@@ -151,7 +151,8 @@ __device__ __forceinline__ void load_row(const Share& share, const T* first,
   for (int c = 0; c < CHUNKS; ++c) chunk[c] = load_chunk(share, first, c);
 }
 
-// `source`, not known before the vector `come` has come: a load from there is not asked for earlier.
+// `source`, computed from the vector `come` as well, so that no load from there is asked for before
+// `come` is here. No bit of it counts: `cols` is never negative, but the compiler can't know.
 template <typename T, int VEC>
 __device__ __forceinline__ const T* after(const Vec<T, VEC>& come, const T* source,
                                           long long cols) {

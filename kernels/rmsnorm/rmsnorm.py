@@ -91,5 +91,5 @@ KERNEL = Kernel(
     operator=OPERATOR,
     source="rmsnorm.cu",
     launches=launches,
-    summary="the row stays in registers: several rows a warp, one warp or one block a row",
+    summary="the row stays in registers: several rows a warp; a warp, a block or a cluster a row",
 )

@@ -14,14 +14,14 @@
 // 2-byte stream leaves free on H200, and packed items need half the room of kept exponentials.
 // Odd lengths are cut at 16-byte boundaries, single items at the ends go to the lanes of one warp.
 // softmax: a warp or a block a row. softmax_cluster: a cluster a row; cards without clusters (before
-// CC 9.0, and CC 12 where it has more than 8 blocks) take the two passes of softmax_looped, a block a
-// row. softmax_looped: longer rows still; one pass for maximum and sum, a second that reads the row
-// again, partly from L2, and writes.
+// CC 9.0, and from CC 11 on where it has more than 8 blocks) take the two passes of softmax_looped, a
+// block a row. softmax_looped: longer rows still; one pass for maximum and sum, a second that reads the
+// row again, partly from L2, and writes.
 // A row that holds +inf or NaN gives NaN, as the formula does; a row of -inf gives NaN too.
 // Measured on an H200, 2026-11-30, cold L2, of the roof measured at the same traffic, bf16: 32768 x 4096
-// 130 us (97 %), 8192 x 16384 130 us (97 %), 4096 x 50257 195 us (98 %), 4096 x 128256 497 us (98 %),
-// 2048 x 262144 511 us (98 %), 512 x 128256 65 us (96 %), 64 x 128256 10.2 us (89 %), 1 x 262144 3.6 us;
-// with an additive mask 4096 x 32768 185 us (100 %), causal 32768 x 4096 104 us (88 %).
+// 130 us (97 %), 8192 x 16384 130 us (96 %), 4096 x 50257 195 us (98 %), 4096 x 128256 498 us (99 %),
+// 2048 x 262144 512 us (98 %), 512 x 128256 65 us (96 %), 64 x 128256 10.4 us (88 %), 1 x 262144 3.6 us;
+// 32768 x 4096 with an additive mask 186 us (99 %), with a causal one 104 us (88 %).
 // Tried at 512 x 128256, 65 us here: exponentials kept as fp32, 77; clusters that fetch the next row
 // into shared memory while they write one, 81. At 8192 x 32768 causal, 154 us here: hidden zeros by
 // bulk copies, 164; by blocks of their own, 154, but 113 for 104 at 32768 x 4096.
@@ -38,7 +38,7 @@ enum class Mask { none, additive, causal };
 // Threads an SM can hold.
 #if __CUDA_ARCH__ == 750
 constexpr int RESIDENT_THREADS = 1024;
-#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
 constexpr int RESIDENT_THREADS = 2048;
 #else
 constexpr int RESIDENT_THREADS = 1536;
@@ -311,9 +311,10 @@ __device__ __forceinline__ void in_two_passes(const T* x, const T* mask, T* y, l
   edge.finish(row, exponent, factor);
 }
 
-// Blocks that an SM must have room for: a thread's registers are what it keeps of a row and 16 or 28
-// more; as many as the compiler likes for a causal mask and odd ends together. Left to itself, the
-// compiler spills some of what is kept to make room for more blocks.
+// Blocks that an SM must have room for: a thread's registers are what it keeps of a row and 16 to 30
+// more, as the compiler counts them; 44 at the least (56 with odd ends), unless little is kept; up to
+// 128 for a causal mask and odd ends together. Left to itself, the compiler spills some of what is kept
+// to make room for more blocks.
 template <Mask MASK, bool EDGES>
 constexpr int resident_blocks(int threads, int kept) {
   const bool small = !EDGES && MASK != Mask::additive && kept <= 4;

@@ -108,9 +108,10 @@ def layout(case: Case) -> OnChip | None:
 def _spread(case: Case) -> OnChip | None:
     """Give few rows to many threads, all of them there at once; None where there are too many.
 
-    Long rows get half of the threads that an H200 has, all of them only where vectors would else be
-    8 a thread: 64 x 32768 bf16 took 4.5 us by 2 vectors of 131072 threads, 5.8 by one of 262144;
-    64 x 128256 took 10.5 us by 4 of 262144, 10.8 by 8 of 131072.
+    Rows that a block holds alone get all of the threads that an H200 has, those that a cluster
+    holds a quarter. Long ones get half, and all only where vectors would else be 8 a thread:
+    64 x 32768 bf16 took 4.5 us by 2 vectors of 131072 threads, 5.8 by one of 262144; 64 x 128256
+    took 10.5 us by 4 of 262144, 10.8 by 8 of 131072.
     """
     long = _vectors(case) > ALONE
     for held in SPREAD:
@@ -163,9 +164,10 @@ def _edges(case: Case) -> bool:
 def _vectors(case: Case) -> int:
     """Return the places that a row's whole 16-byte vectors need, at least one.
 
-    Rows of odd lengths begin anywhere in a line of eight.
+    Rows of odd lengths begin anywhere in a line of eight, as late as in the last one's last item:
+    their first whole vector is then the ninth.
     """
-    return max(1, case.shape["cols"] * case.item_bytes // ACCESS_BYTES + 7 * _edges(case))
+    return max(1, case.shape["cols"] * case.item_bytes // ACCESS_BYTES + 8 * _edges(case))
 
 
 def _kind(case: Case) -> str:

@@ -46,7 +46,8 @@ class RowLayout:
     """`threads` of each of `ranks` blocks share a row, each holds `chunks` vectors of it.
 
     `rows` rows stand in a block, and `resident` blocks should stand on an SM at once (one where
-    rows are few). Only the last chunk of a thread can reach over the row's end.
+    rows are few, or so long that no second block fits). Only the last chunk of a thread can reach
+    over the row's end.
     """
 
     threads: int

@@ -101,7 +101,7 @@ ATTENTION_SHAPES = [
         (300, 8, 4, 128, 160),
     )
 ]
-# A warp, a block, two, four and eight blocks a row, rows that fit into no cluster; ends of rows
+# A warp, a block, two to sixteen blocks a row, rows that fit into no cluster; ends of rows
 # within 16 bytes of each other; more rows than columns, as a causal mask starts anew.
 SOFTMAX_SHAPES = [
     {"rows": rows, "cols": cols}
@@ -122,6 +122,8 @@ SOFTMAX_SHAPES = [
         (2, 600_011),
         (300, 32000),  # so many that every thread holds eight vectors of them
         (300, 32001),
+        (20, 201),  # a row's first whole vector is the ninth of its line (bf16: row 7)
+        (20, 101),  # (fp32: row 19)
     )
 ]
 CROSS_ENTROPY_SHAPES = [

@@ -20,7 +20,7 @@ pytestmark = [
     ),
 ]
 
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_110a", "sm_120a")
 ELEMENTS = ({"elements": 1_000_000},)
 # Several rows a warp; a block a row, of two chunks and of four, asked for together and one by one;
 # a cluster for few rows and for more; too long for registers.
@@ -68,6 +68,7 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
             (8192, 256),
             (8192, 2560),
             (4096, 65536),
+            (4096, 50257),
             (64, 262144),
             (7, 4097),
             (8, 2**21),

@@ -103,12 +103,13 @@ def test_short_rows_share_a_warp(vectors: int, threads: int) -> None:
     rows=st.integers(1, 1000),
     one_wave=st.booleans(),
     vector_bytes=st.sampled_from([2, 8, 16]),
+    cluster_rows=st.sampled_from([0, 500]),
 )
 def test_only_the_last_chunk_can_reach_over_the_end(
-    vectors: int, rows: int, *, one_wave: bool, vector_bytes: int
+    vectors: int, rows: int, *, one_wave: bool, vector_bytes: int, cluster_rows: int
 ) -> None:
     """Every vector has a slot, and all chunks but the last are full."""
-    limits = replace(LIMITS, one_wave=one_wave)
+    limits = replace(LIMITS, one_wave=one_wave, cluster_rows=cluster_rows)
     layout = row_layout(vectors, rows, limits, vector_bytes=vector_bytes)
     assert layout is not None
     threads = layout.threads * layout.ranks

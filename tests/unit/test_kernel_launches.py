@@ -4,6 +4,8 @@ import math
 import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from solkit.declare.kernel import Launch
 from solkit.declare.registry import bundled
@@ -89,6 +91,43 @@ def test_rope_refuses_heads_longer_than_a_block() -> None:
         case("rope", "bf16", shape)
     )
     assert kernel.refusal(case("rope", "bf16", shape | {"head_dim": 2046})) is None
+
+
+@given(
+    rows=st.sampled_from([64, 512, 4096]),
+    cols=st.integers(1, 300_000),
+    dtype=st.sampled_from(["bf16", "fp32"]),
+    masking=st.sampled_from(["none", "additive", "causal"]),
+)
+@example(rows=64, cols=201, dtype="bf16", masking="none")
+@example(rows=4096, cols=65_487, dtype="bf16", masking="causal")
+@example(rows=64, cols=65_511, dtype="fp32", masking="additive")
+def test_softmax_has_a_place_for_each_vector_wherever_a_row_begins(
+    rows: int, cols: int, dtype: str, masking: str
+) -> None:
+    """Vectors are counted from the 128-byte line in which a row begins, at any of its items."""
+    of = case("softmax", dtype, {"rows": rows, "cols": cols}, masking=masking)
+    found = launch(of)
+    if "looped" in found.entry:  # as many steps as it takes
+        return
+    numbers, line = sizes(found), 128 // of.item_bytes
+    cluster = "cluster" in found.entry
+    ranks, threads, kept = numbers[:3] if cluster else (1, numbers[0], numbers[2])
+    aligned = cols * of.item_bytes % 16 == 0
+    latest = 0 if aligned else max(row * cols % line for row in range(line))
+    assert (latest + cols) * of.item_bytes // 16 <= ranks * threads * kept
+
+
+@pytest.mark.parametrize("weight_dtype", ["int4", "int8"])
+def test_dequant_gemv_refuses_rows_whose_bytes_are_more_than_it_counts(weight_dtype: str) -> None:
+    """Eight rows of 2^29 int8 are 2^32 bytes, which the device would count as none."""
+    kernel = REGISTRY.kernels["dequant_gemv", "solkit"]
+    shape = {"tokens": 1, "rows": 16, "cols": 2**29}
+    assert "a row has 268435456 columns at most" == kernel.refusal(
+        case("dequant_gemv", "bf16", shape, weight_dtype=weight_dtype)
+    )
+    longest = case("dequant_gemv", "bf16", shape | {"cols": 2**28}, weight_dtype=weight_dtype)
+    assert kernel.refusal(longest) is None
 
 
 @pytest.mark.parametrize(("style", "threads"), [("half", 8), ("interleaved", 16)])
