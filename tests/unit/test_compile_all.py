@@ -1,7 +1,9 @@
 """Every launch of every kernel compiles for every generation, without a GPU."""
 
+import functools
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,7 @@ def everything() -> Registry:
 
 REGISTRY = everything()
 KERNELS = [kernel for kernel in REGISTRY.kernels.values() if kernel.source]
+POOL = ThreadPoolExecutor(os.cpu_count())
 
 
 def cases(kernel: Kernel, arch: str) -> Iterator[Case]:
@@ -145,6 +148,32 @@ def cases(kernel: Kernel, arch: str) -> Iterator[Case]:
                 yield case
 
 
+def entries_of(kernel: Kernel, arch: str) -> tuple[str, ...]:
+    """Return the functions that the shapes above need, each once."""
+    assert kernel.launches is not None
+    named = (launch.entry for case in cases(kernel, arch) for launch in kernel.launches(case))
+    return tuple(dict.fromkeys(named))
+
+
+@functools.cache
+def compiling(operator: str, name: str) -> dict[str, Future[nvrtc.Compilation]]:
+    """Begin to compile a kernel for all architectures, on all cores, a process each."""
+    kernel = REGISTRY.kernels[operator, name]
+    path = kernel.folder / kernel.source
+    return {
+        arch: POOL.submit(
+            nvrtc.compile_source,
+            path.read_text(encoding="utf-8"),
+            name=str(path),
+            entries=entries_of(kernel, arch),
+            arch=arch,
+            options=kernel.options,
+            include_dirs=(folder("kernels") / "include", kernel.folder),
+        )
+        for arch in ARCHS
+    }
+
+
 def test_every_kernel_has_shapes_here() -> None:
     """A new operator is compiled by this file, or this test says so."""
     assert set(SHAPES) == {kernel.operator_name for kernel in KERNELS}
@@ -158,27 +187,15 @@ def test_it_compiles_without_spills_and_dropped_instructions(kernel: Kernel, arc
     """One compilation a source and architecture; the compiler has nothing to complain about."""
     if int(arch[3:].rstrip("af")) not in nvrtc.targets():
         pytest.skip(f"NVRTC {nvrtc.version()} has no {arch}")
-    path = kernel.folder / kernel.source
-    assert kernel.launches is not None
-    entries = dict.fromkeys(
-        launch.entry for case in cases(kernel, arch) for launch in kernel.launches(case)
-    )
-    result = nvrtc.compile_source(
-        path.read_text(encoding="utf-8"),
-        name=str(path),
-        entries=tuple(entries),
-        arch=arch,
-        options=kernel.options,
-        include_dirs=(folder("kernels") / "include", kernel.folder),
-    )
-    assert list(entries) == list(result.functions)
+    compiled = compiling(kernel.operator_name, kernel.name)[arch].result()
+    assert list(entries_of(kernel, arch)) == list(compiled.functions)
     spilled = {
         name: info.spill_bytes
-        for name, info in result.functions.items()
+        for name, info in compiled.functions.items()
         if info.spill_bytes is None or info.spill_bytes > SPILL_ALLOWANCE_BYTES
     }
     assert {} == spilled
-    warnings = [text for info in result.functions.values() for text in info.warnings]
+    warnings = [text for info in compiled.functions.values() for text in info.warnings]
     assert [] == [text for text in warnings if any(code in text for code in DROPPED)]
     assert [] == warnings
 
