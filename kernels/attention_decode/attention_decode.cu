@@ -201,8 +201,8 @@ __device__ __forceinline__ void decode(const T* __restrict__ q, const T* __restr
           out[t][step][column + 2] *= shrink;
         }
       }
-      weights[t][0] = transpose_matrix(pack<T>(score[t][0], score[t][1]));
-      weights[t][1] = transpose_matrix(pack<T>(score[t][2], score[t][3]));
+      weights[t][0] = transpose_matrix(rounded_pair<T>(score[t][0], score[t][1]));
+      weights[t][1] = transpose_matrix(rounded_pair<T>(score[t][2], score[t][3]));
     }
 
     // out^T (head_dim x query heads): matrices of head_dim +0, +8, +0, +8 at keys +0, +0, +8, +8.

@@ -105,22 +105,6 @@ __device__ __forceinline__ void multiply_add<__nv_bfloat16>(float (&d)[4],
 }
 #endif
 
-// Two items in a register, the first in the low half: how fragments of 16-bit items hold neighbours.
-template <typename T>
-__device__ __forceinline__ unsigned int pack(float low, float high);
-
-template <>
-__device__ __forceinline__ unsigned int pack<__half>(float low, float high) {
-  const __half2 pair = __floats2half2_rn(low, high);
-  return reinterpret_cast<const unsigned int&>(pair);
-}
-
-template <>
-__device__ __forceinline__ unsigned int pack<__nv_bfloat16>(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const unsigned int&>(pair);
-}
-
 // Transpose an 8x8 matrix of 16-bit items whose row t / 4 lies in lanes t, two items each: it makes
 // an operand (items along k in a register) of a result (items along n in a register).
 __device__ __forceinline__ unsigned int transpose_matrix(unsigned int rows) {

@@ -9,12 +9,6 @@ struct Sum {
   static __device__ __forceinline__ float join(float a, float b) { return a + b; }
 };
 
-struct Max {
-  static __device__ __forceinline__ float identity() { return -__int_as_float(0x7f800000); }
-  // NaN wins, as in NumPy: a NaN in a row must reach the result.
-  static __device__ __forceinline__ float join(float a, float b) { return a > b || a != a ? a : b; }
-};
-
 // Over WIDTH neighbouring lanes (a power of two). The whole warp calls it.
 template <typename Op, int WIDTH = 32>
 __device__ __forceinline__ float warp_reduce(float value) {

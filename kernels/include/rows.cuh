@@ -12,27 +12,10 @@
 
 #include "cluster.cuh"
 #include "reduce.cuh"
+#include "sm.cuh"
 #include "vec.cuh"
 
 namespace solkit {
-
-// Threads that an SM has room for.
-#if __CUDA_ARCH__ == 750
-constexpr int SM_THREADS = 1024;
-#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
-constexpr int SM_THREADS = 2048;
-#else
-constexpr int SM_THREADS = 1536;
-#endif
-
-// Blocks that it takes at once.
-#if __CUDA_ARCH__ == 750 || (__CUDA_ARCH__ >= 860 && __CUDA_ARCH__ < 890)
-constexpr int SM_BLOCKS = 16;
-#elif __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1100
-constexpr int SM_BLOCKS = 24;
-#else
-constexpr int SM_BLOCKS = 32;
-#endif
 
 // Blocks for __launch_bounds__ that an SM should hold at once: `wanted` of them, if they fit. Left to
 // itself, the compiler unpacks long rows early, so that half as many are under way, and saves

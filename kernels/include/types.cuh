@@ -29,4 +29,21 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) 
   return __float2bfloat16_rn(value);
 }
 
+// Two items in a word, `low` in its lower half: as they lie in memory, and in fragments of the tensor
+// cores.
+template <typename T>
+__device__ __forceinline__ unsigned int rounded_pair(float low, float high);
+
+template <>
+__device__ __forceinline__ unsigned int rounded_pair<__half>(float low, float high) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return reinterpret_cast<const unsigned int&>(pair);
+}
+
+template <>
+__device__ __forceinline__ unsigned int rounded_pair<__nv_bfloat16>(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return reinterpret_cast<const unsigned int&>(pair);
+}
+
 }  // namespace solkit

@@ -144,22 +144,6 @@ __device__ __forceinline__ Vec<float, N> floats(Vec<__nv_bfloat16, N> value) {
   return wide;
 }
 
-// Two items in a word, `low` in its lower half.
-template <typename T>
-__device__ __forceinline__ unsigned int rounded_pair(float low, float high);
-
-template <>
-__device__ __forceinline__ unsigned int rounded_pair<__half>(float low, float high) {
-  const __half2 pair = __floats2half2_rn(low, high);
-  return reinterpret_cast<const unsigned int&>(pair);
-}
-
-template <>
-__device__ __forceinline__ unsigned int rounded_pair<__nv_bfloat16>(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const unsigned int&>(pair);
-}
-
 // All items rounded to T, to nearest even. Pairs by one instruction: items rounded singly, where their
 // values are needed again, take the conversion unit, which has an eighth of the rate.
 template <typename T, int N>

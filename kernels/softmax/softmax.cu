@@ -29,20 +29,12 @@
 #include "math.cuh"
 #include "max_sum.cuh"
 #include "row_cut.cuh"
+#include "sm.cuh"
 #include "vec.cuh"
 
 using namespace solkit;
 
 enum class Mask { none, additive, causal };
-
-// Threads an SM can hold.
-#if __CUDA_ARCH__ == 750
-constexpr int RESIDENT_THREADS = 1024;
-#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
-constexpr int RESIDENT_THREADS = 2048;
-#else
-constexpr int RESIDENT_THREADS = 1536;
-#endif
 
 // What a row is made of, and how its vectors become the scores t. For a causal mask and none, scores
 // are the items themselves: the scale is part of to_log2, by which exponents are multiplied.
@@ -322,7 +314,7 @@ constexpr int resident_blocks(int threads, int kept) {
   const int most = words + (small ? MASK == Mask::none ? 16 : 30 : 28), least = EDGES ? 56 : 44;
   const int registers = MASK == Mask::causal && EDGES ? 128 : small || most > least ? most : least;
   const int fitting = 65536 / registers;
-  const int resident = fitting < RESIDENT_THREADS ? fitting : RESIDENT_THREADS;
+  const int resident = fitting < SM_THREADS ? fitting : SM_THREADS;
   const int blocks = resident / threads;
   return blocks < 1 ? 1 : blocks < 16 ? blocks : 16;
 }
