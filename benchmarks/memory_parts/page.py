@@ -172,7 +172,7 @@ def _tables(shapes: Sequence[Standing]) -> list[str]:
     for operator, members in by_operator(shapes).items():
         axes = " x ".join(members[0].case.shape)
         title = f"<b>{operator}</b>, {axes}: {len(members)} shapes"
-        rows = [(shape, *map(unbroken, figures)) for shape, *figures in map(_row, members)]
+        rows = [tuple(map(unbroken, _row(shape))) for shape in members]
         parts.append(_folded(title, table(HEAD, rows, words=2)))
     return parts
 
