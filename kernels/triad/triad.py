@@ -3,7 +3,7 @@
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Work
 from solkit.declare.geometry import ACCESS_BYTES, ceil_div
 
-BLOCK, ITEMS = 256, 2  # threads a block, 16-byte loads in flight a thread from each stream
+BLOCK, ITEMS = 256, 2  # threads a block; a thread's 16-byte loads from each stream, if several
 MOST_BLOCKS = 1056  # of the fixed grid: eight blocks an SM, as many as 2048 threads are, on 132 SMs
 SCALAR = 3.0
 
@@ -26,13 +26,13 @@ def reference(b: Array, c: Array) -> Array:
 
 
 def launches(case: Case) -> tuple[Launch, ...]:
-    """Blocks on contiguous parts of the arrays."""
-    return (_launch("triad", case, _blocks(case, ITEMS), ITEMS),)
-
-
-def launches_one(case: Case) -> tuple[Launch, ...]:
     """One thread for each 16 bytes of a stream."""
     return (_launch("triad", case, _blocks(case, 1), 1),)
+
+
+def launches_in_flight(case: Case) -> tuple[Launch, ...]:
+    """Take half of the threads, each with two loads of each stream under way."""
+    return (_launch("triad", case, _blocks(case, ITEMS), ITEMS),)
 
 
 def launches_strided(case: Case) -> tuple[Launch, ...]:
@@ -67,14 +67,14 @@ KERNEL = Kernel(
     operator=OPERATOR,
     source="triad.cu",
     launches=launches,
-    summary="two 16-byte loads in flight a thread from each stream",
+    summary="one 16-byte load a thread from each stream",
 )
-ONE_LOAD = Kernel(
-    name="one_load",
+IN_FLIGHT = Kernel(
+    name="in_flight",
     operator=OPERATOR,
     source="triad.cu",
-    launches=launches_one,
-    summary="one 16-byte load a thread from each stream",
+    launches=launches_in_flight,
+    summary="two 16-byte loads in flight a thread from each stream",
     by_name_only=True,
 )
 STRIDED = Kernel(

@@ -9,7 +9,8 @@ import numpy as np
 from solkit import Arg, Array, Case, Kernel, Launch, Operator, Work
 from solkit.declare.geometry import ACCESS_BYTES, ceil_div
 
-PERIOD, ITEMS = 2048, 4  # elements of the pattern (one block's width), 16-byte stores a thread
+PERIOD = 2048  # elements of the pattern, a block's width
+ITEMS = 4  # 16-byte stores a thread, where it has several
 MOST_BLOCKS = 528  # of the fixed grid: four blocks of 512 threads an SM, on 132 SMs
 
 
@@ -27,13 +28,13 @@ def reference(pattern: Array) -> Array:
 
 
 def launches(case: Case) -> tuple[Launch, ...]:
-    """Blocks as wide as the pattern, each writes it ITEMS times."""
-    return (_launch("write", case, ceil_div(case.shape["elements"], PERIOD * ITEMS), f", {ITEMS}"),)
-
-
-def launches_one(case: Case) -> tuple[Launch, ...]:
     """Blocks as wide as the pattern, each writes it once."""
     return (_launch("write", case, ceil_div(case.shape["elements"], PERIOD), ", 1"),)
+
+
+def launches_more(case: Case) -> tuple[Launch, ...]:
+    """Blocks as wide as the pattern, each writes it ITEMS times."""
+    return (_launch("write", case, ceil_div(case.shape["elements"], PERIOD * ITEMS), f", {ITEMS}"),)
 
 
 def launches_strided(case: Case) -> tuple[Launch, ...]:
@@ -61,14 +62,14 @@ KERNEL = Kernel(
     operator=OPERATOR,
     source="write.cu",
     launches=launches,
-    summary="four 16-byte stores a thread from registers",
+    summary="one 16-byte store a thread from registers",
 )
-ONE_STORE = Kernel(
-    name="one_store",
+MORE = Kernel(
+    name="four_stores",
     operator=OPERATOR,
     source="write.cu",
-    launches=launches_one,
-    summary="one 16-byte store a thread from registers",
+    launches=launches_more,
+    summary="four 16-byte stores a thread from registers",
     by_name_only=True,
 )
 STRIDED = Kernel(

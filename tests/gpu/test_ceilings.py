@@ -118,8 +118,7 @@ def test_a_stream_of_an_h200(
         "solkit",
         "in_flight",
         "strided",
-        "one_load",
-        "one_store",
+        "four_stores",
         "block",
         "deep",
     }
