@@ -137,7 +137,8 @@ def run_kernels(only: str, part: int, parts: int) -> int:
     registry, include = bundled(), folder("kernels") / "include"
     device = CudaDevice(0, timer="event_unblocked")  # CUPTI can't share a process with these tools
     pairs = [
-        (registry.kernels[case.operator, case.kernel], case) for case in small_cases(registry, only)
+        (registry.kernels[case.operator, case.kernel], case)
+        for case in small_cases(registry, device.card, only)
     ]
     device.compile_ahead(pairs, include, lambda _index: None)
     counts, wrong = Counter[str](), 0
@@ -161,8 +162,8 @@ def run_kernels(only: str, part: int, parts: int) -> int:
     return int(wrong > 0)
 
 
-def small_cases(registry, only: str) -> Iterator:  # noqa: ANN001  # solkit loads in the child alone
-    """Yield the smallest cases of each compiled function, smallest first."""
+def small_cases(registry, card, only: str) -> Iterator:  # noqa: ANN001  # solkit loads in the child alone
+    """Yield the smallest cases of each function compiled for a card, smallest first."""
     sized = []
     for case in runpy.run_path(str(SHAPES))["cases"]():
         count = sum(arg.count(case) for arg in registry.operators[case.operator].args_of(case))
@@ -170,7 +171,7 @@ def small_cases(registry, only: str) -> Iterator:  # noqa: ANN001  # solkit load
             sized.append((count, str(case), case))
     seen = Counter[tuple[str, ...]]()
     for _count, _name, case in sorted(sized, key=lambda each: each[:2]):
-        launches = registry.kernels[case.operator, case.kernel].launches(case)
+        launches = registry.kernels[case.operator, case.kernel].launches_on(case, card)
         entries = tuple(launch.entry for launch in launches)
         seen[entries] += 1
         if seen[entries] <= CASES_OF_A_FUNCTION:

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from solkit.declare.arg import Arg, Array, Bits, Indices, Layout, Normal, Uniform
+    from solkit.declare.card import Card
     from solkit.declare.kernel import Kernel, Launch
     from solkit.declare.operator import Operator, Tolerance
+    from solkit.declare.tensor_map import TensorMap
     from solkit.errors import SolkitError
     from solkit.model import Case, Run, Step, Work
     from solkit.report.notebook import Report
@@ -18,6 +20,7 @@ _HOMES = {
     "Arg": "solkit.declare.arg",
     "Array": "solkit.declare.arg",
     "Bits": "solkit.declare.arg",
+    "Card": "solkit.declare.card",
     "Case": "solkit.model",
     "Indices": "solkit.declare.arg",
     "Kernel": "solkit.declare.kernel",
@@ -29,6 +32,7 @@ _HOMES = {
     "Run": "solkit.model",
     "SolkitError": "solkit.errors",
     "Step": "solkit.model",
+    "TensorMap": "solkit.declare.tensor_map",
     "Tolerance": "solkit.declare.operator",
     "Uniform": "solkit.declare.arg",
     "Work": "solkit.model",
@@ -38,6 +42,7 @@ __all__ = [
     "Arg",
     "Array",
     "Bits",
+    "Card",
     "Case",
     "Indices",
     "Kernel",
@@ -49,6 +54,7 @@ __all__ = [
     "Run",
     "SolkitError",
     "Step",
+    "TensorMap",
     "Tolerance",
     "Uniform",
     "Work",

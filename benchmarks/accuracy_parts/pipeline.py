@@ -20,10 +20,12 @@ from typing import Any
 from accuracy_parts import sweeps
 from accuracy_parts.parts import Save
 
+from solkit.declare.card import Card
 from solkit.declare.registry import bundled
 from solkit.errors import SolkitError
 from solkit.judge.compare import compare, false_alarm_interval
 from solkit.model import CaseKey, Measured, Outcome, Run
+from solkit.plan.specs import load_specs
 from solkit.record import read
 
 ROOT = Path(__file__).parents[2]
@@ -257,16 +259,15 @@ def measure_throughput(save: Save) -> None:
 
 
 def representatives(points: Sequence[sweeps.Point]) -> list[sweeps.Point]:
-    """Return the first point of each compiled function."""
-    registry = bundled()
+    """Return the first point of each function that is compiled on an H200."""
+    registry, card = bundled(), Card.of(load_specs()["h200_sxm"])
     found: dict[tuple[str, ...], sweeps.Point] = {}
     for point in points:
         usual = registry.operators[point.operator].params
         params = {name: values[0] for name, values in usual.items()} | point.params
         case = replace(point.case("solkit"), params=params)
-        launches = registry.kernels[case.operator, case.kernel].launches
-        entries = tuple(launch.entry for launch in launches(case)) if launches else ()
-        found.setdefault(entries, point)
+        launches = registry.kernels[case.operator, case.kernel].launches_on(case, card)
+        found.setdefault(tuple(launch.entry for launch in launches), point)
     return list(found.values())
 
 

@@ -47,11 +47,11 @@ HELD = json.loads((Path(__file__).parent / "delays.json").read_text(encoding="ut
 def delayed(kernel):
     """Return a kernel that launches what the given one does, then the thread that waits."""
 
-    def launches(case):
+    def launches(case, card):
         planted_ns = HELD["planted_ns"][f"{case.operator} {case.shape_text} {case.dtype}"]
         wait_ns = HELD["base_ns"] + planted_ns
         spin = Launch("planted_delay", grid=(1, 1, 1), block=(1, 1, 1), args=(wait_ns,))
-        return (*kernel.launches(case), spin)
+        return (*kernel.launches_on(case, card), spin)
 
     return replace(
         kernel,

@@ -2,8 +2,13 @@
 // shared memory, from CC 9.0 on.
 //
 // A kernel says __cluster_dims__(RANKS, 1, 1) only `#if __CUDA_ARCH__ >= 900`, and asks HAS_CLUSTERS
-// for the way it takes on older cards, on which a block stands alone.
+// for the way it takes on older cards, on which a block stands alone. Or its Launch has cluster=RANKS,
+// where its launches ask the card. Eight blocks run on every whole card with clusters; up to 16 on the
+// large ones of CC 9 and 10 alone, and not where GPCs have few SMs: the compiler can't know, but
+// card.most_cluster_blocks does.
 #pragma once
+
+#include "mbarrier.cuh"
 
 namespace solkit {
 
@@ -11,17 +16,6 @@ namespace solkit {
 constexpr bool HAS_CLUSTERS = true;
 #else
 constexpr bool HAS_CLUSTERS = false;
-#endif
-
-// Eight blocks run on every card with clusters; up to 16 on the large ones of CC 9 and 10 alone, where
-// the launch has to allow it for the function. One of those with few SMs in a GPC, or a part of one
-// (MIG), may refuse the launch: the compiler can't know.
-template <int RANKS>
-constexpr bool HAS_CLUSTERS_OF =
-#if __CUDA_ARCH__ >= 1100
-    RANKS <= 8;
-#else
-    HAS_CLUSTERS;
 #endif
 
 // This block's number in its cluster, counted along x as the grid is.
@@ -56,28 +50,20 @@ __device__ __forceinline__ void cluster_wait() {
 // many bytes are expected, before or after the first have come, and every reader waits. A mailbox is
 // used once a kernel (its phase is always 0). A block that has waited for all of its letters may end:
 // nobody writes into its shared memory any more, and what it has sent is on its way.
-__device__ __forceinline__ void open_mailbox(unsigned long long* barrier) {
-#if __CUDA_ARCH__ >= 900
-  const unsigned int here = static_cast<unsigned int>(__cvta_generic_to_shared(barrier));
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(here) : "memory");
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
+__device__ __forceinline__ void open_mailbox(Mbarrier* barrier) {
+  init_mbarrier(barrier, 1);
+  fence_mbarrier_init();
 }
 
-__device__ __forceinline__ void expect_mail(unsigned long long* barrier, int bytes) {
-#if __CUDA_ARCH__ >= 900
-  const unsigned int here = static_cast<unsigned int>(__cvta_generic_to_shared(barrier));
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(here), "r"(bytes)
-               : "memory");
-#endif
+__device__ __forceinline__ void expect_mail(Mbarrier* barrier, int bytes) {
+  arrive_and_expect(barrier, bytes);
 }
 
 // Send two floats to where block `rank` has what `mine` is in this block.
-__device__ __forceinline__ void send_to_rank(float2* mine, unsigned long long* barrier, int rank,
+__device__ __forceinline__ void send_to_rank(float2* mine, Mbarrier* barrier, int rank,
                                              float2 value) {
 #if __CUDA_ARCH__ >= 900
-  const unsigned int here = static_cast<unsigned int>(__cvta_generic_to_shared(mine));
-  const unsigned int bell = static_cast<unsigned int>(__cvta_generic_to_shared(barrier));
+  const unsigned int here = shared_address(mine), bell = shared_address(barrier);
   unsigned int there, there_bell;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there_bell) : "r"(bell), "r"(rank));
@@ -89,21 +75,7 @@ __device__ __forceinline__ void send_to_rank(float2* mine, unsigned long long* b
 #endif
 }
 
-__device__ __forceinline__ void wait_for_mail(unsigned long long* barrier) {
-#if __CUDA_ARCH__ >= 900
-  const unsigned int here = static_cast<unsigned int>(__cvta_generic_to_shared(barrier));
-  unsigned int done = 0;
-  while (!done) {
-    asm volatile(
-        "{\n\t.reg .pred complete;\n\t"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%1], 0;\n\t"
-        "selp.u32 %0, 1, 0, complete;\n\t}"
-        : "=r"(done)
-        : "r"(here)
-        : "memory");
-  }
-#endif
-}
+__device__ __forceinline__ void wait_for_mail(Mbarrier* barrier) { wait_for_cluster(barrier, 0); }
 
 // The arrival alone, which hands nothing over: "this block runs, its shared memory may be written". That
 // a mailbox is open is handed over by the fence in open_mailbox(), which knows mbarriers alone.

@@ -3,13 +3,10 @@
 // Below CC 8.0 a copy is a load and a store, and a product is two 16x8x8 ones (fp16 only).
 #pragma once
 
+#include "shared.cuh"
 #include "types.cuh"
 
 namespace solkit {
-
-__device__ __forceinline__ unsigned int shared_address(const void* pointer) {
-  return static_cast<unsigned int>(__cvta_generic_to_shared(pointer));
-}
 
 // Copy 16 bytes from global to shared memory, or write zeros there where `valid` is false
 // (nothing is read then). Not cached in L1: a tile is used once per block.

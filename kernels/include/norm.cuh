@@ -6,10 +6,10 @@
 
 namespace solkit {
 
-// 1 / cols, of a row in registers. FEW: of few rows, or of rows that have a cluster or an SM's one block
-// each, where the exact division, which converts 64 bits and calls a function, would show. With many
-// rows it costs nothing, and the compiler spills no registers around its branch: up to 44 bytes a
-// thread without it.
+// 1 / cols, of a row in registers. FEW: where a thread holds few vectors, or the row has a cluster or an
+// SM's one block, and the exact division, which converts 64 bits and calls a function, would show. With
+// four vectors and more the compiler unpacks them early if there is no branch: about 90 bytes a thread
+// spilled.
 template <bool FEW>
 __device__ __forceinline__ float inverse_of(long long cols) {
   if constexpr (FEW) {

@@ -161,7 +161,7 @@ struct Weights {
     if constexpr (EARLY) load_row(share, first, kept);
   }
 
-  // Where rows are few: have those loads done before `held`, of what the reduction needs, is used
+  // Where that pays: have those loads done before `held`, of what the reduction needs, is used
   // again, by a use in it that changes nothing (no row has a negative number of columns, but the
   // compiler can't know). It would move them behind the reduction, to save registers, and each block
   // would wait for DRAM twice.

@@ -13,10 +13,10 @@
 // exp is computed twice, for the sum and for the output: 2 exp2 an element stay under the 3.9 that a
 // 2-byte stream leaves free on H200, and packed items need half the room of kept exponentials.
 // Odd lengths are cut at 16-byte boundaries, single items at the ends go to the lanes of one warp.
-// softmax: a warp or a block a row. softmax_cluster: a cluster a row; cards without clusters (before
-// CC 9.0, and from CC 11 on where it has more than 8 blocks) take the two passes of softmax_looped, a
-// block a row. softmax_looped: longer rows still; one pass for maximum and sum, a second that reads the
-// row again, partly from L2, and writes.
+// softmax: a warp or a block a row. softmax_cluster: a cluster a row, of at most as many blocks as the
+// card holds; cards without clusters (before CC 9.0) take the two passes of softmax_looped, a block a
+// row. softmax_looped: longer rows still; one pass for maximum and sum, a second that reads the row
+// again, partly from L2, and writes.
 // A row that holds +inf or NaN gives NaN, as the formula does; a row of -inf gives NaN too.
 // Measured on an H200, 2026-11-30, cold L2, of the roof measured at the same traffic, bf16: 32768 x 4096
 // 130 us (97 %), 8192 x 16384 130 us (96 %), 4096 x 50257 195 us (98 %), 4096 x 128256 498 us (99 %),
@@ -333,12 +333,12 @@ __global__ void __launch_bounds__(THREADS* ROWS, resident_blocks<MASK, EDGES>(TH
 template <typename T, Mask MASK, bool EDGES, int RANKS, int THREADS, int KEPT, int WHOLE, int ITEMS>
 __global__ void
 #if __CUDA_ARCH__ >= 900
-__cluster_dims__(HAS_CLUSTERS_OF<RANKS> ? RANKS : 1, 1, 1)
+__cluster_dims__(RANKS, 1, 1)
 #endif
     __launch_bounds__(THREADS, resident_blocks<MASK, EDGES>(THREADS, KEPT))
         softmax_cluster(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y,
                         long long rows, long long cols, float scale) {
-  if constexpr (HAS_CLUSTERS_OF<RANKS>) {
+  if constexpr (HAS_CLUSTERS) {
     on_chip<T, MASK, EDGES, RANKS, THREADS, KEPT, WHOLE>(x, mask, y, blockIdx.x / RANKS, cols,
                                                          scale, cluster_rank(), threadIdx.x);
   } else if (blockIdx.x < rows) {  // the first blocks take a row each, the others none

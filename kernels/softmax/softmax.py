@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit import Arg, Array, Case, Kernel, Launch, Operator, Step, Tolerance, Work
+from solkit import Arg, Array, Card, Case, Kernel, Launch, Operator, Step, Tolerance, Work
 from solkit.declare.geometry import ACCESS_BYTES, WARP, ceil_div, power_of_two
 
 MOST_COLS = 2**30  # rows and columns are counted in 32 bits on the device
-MOST_RANKS, PORTABLE_RANKS = 16, 8  # blocks of a cluster; more than 8 run on CC 9 and 10 alone
+MOST_RANKS, PORTABLE_RANKS = 16, 8  # blocks of a cluster; more than 8 run on some cards alone
 FULL_BLOCK = 512  # threads of a block at most
 ALONE = 4 * FULL_BLOCK  # vectors of 16 bytes that a block may hold where there are many rows
 SPREAD = (1, 2, 4)  # vectors a thread, where there are few rows
@@ -82,10 +82,16 @@ def reference(
     return y
 
 
-def launches(case: Case) -> tuple[Launch, ...]:
+def launches(case: Case, card: Card) -> tuple[Launch, ...]:
     """Keep rows on the chip where they fit there, else take two passes."""
-    shape = layout(case)
-    return (launch(case, shape) if shape else looped(case),)
+    most = most_ranks(card)
+    shape = layout(case, most)
+    return (launch(case, shape) if shape else looped(case, most),)
+
+
+def most_ranks(card: Card) -> int:
+    """Return the blocks that a row may have. Before CC 9.0 a block takes rows alone anyway."""
+    return min(MOST_RANKS, card.most_cluster_blocks) if card.has_clusters else MOST_RANKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +106,12 @@ class OnChip:
     kept: int
 
 
-def layout(case: Case) -> OnChip | None:
-    """Return how a row is held, or None where it is too long."""
-    return _spread(case) or _packed(case)
+def layout(case: Case, most: int) -> OnChip | None:
+    """Return how a row is held by so many blocks at most, or None where it is too long."""
+    return _spread(case, most) or _packed(case, most)
 
 
-def _spread(case: Case) -> OnChip | None:
+def _spread(case: Case, most: int) -> OnChip | None:
     """Give few rows to many threads, all of them there at once; None where there are too many.
 
     Rows that a block holds alone get all of the threads that an H200 has, those that a cluster
@@ -116,7 +122,8 @@ def _spread(case: Case) -> OnChip | None:
     long = _vectors(case) > ALONE
     for held in SPREAD:
         alone = _vectors(case) <= FULL_BLOCK * held
-        ranks = 1 if alone else _ranks(case, held, FULL_BLOCK // 2 if long else FULL_BLOCK)
+        wanted = FULL_BLOCK // 2 if long else FULL_BLOCK
+        ranks = 1 if alone else min(most, _ranks(case, held, wanted))
         threads = _threads(case, ranks, held)
         part = 1 if alone or (long and held == SPREAD[-1]) else 2 if long else 4
         if threads <= FULL_BLOCK and case.shape["rows"] * ranks * threads <= ALL_THREADS // part:
@@ -124,7 +131,7 @@ def _spread(case: Case) -> OnChip | None:
     return None
 
 
-def _packed(case: Case) -> OnChip | None:
+def _packed(case: Case, most: int) -> OnChip | None:
     """Keep many rows under way on an SM, long ones by clusters of small blocks.
 
     4096 x 65536 bf16 took 256 us by 8 blocks of 128 threads, 259 by 4 of 256. More than 8 blocks
@@ -135,9 +142,9 @@ def _packed(case: Case) -> OnChip | None:
     if _vectors(case) <= alone:
         held = min(few, ceil_div(_vectors(case), WARP))
         return OnChip(1, _threads(case, 1, held), held)
-    ranks = min(PORTABLE_RANKS, _ranks(case, many, FULL_BLOCK // 4))
+    ranks = min(PORTABLE_RANKS, most, _ranks(case, many, FULL_BLOCK // 4))
     if _threads(case, ranks, many) > FULL_BLOCK // 2:
-        ranks = MOST_RANKS
+        ranks = most
     threads = _threads(case, ranks, many)
     held = ceil_div(_vectors(case), ranks * threads)
     return OnChip(ranks, threads, held) if threads <= FULL_BLOCK else None
@@ -145,7 +152,7 @@ def _packed(case: Case) -> OnChip | None:
 
 def _ranks(case: Case, held: int, threads: int) -> int:
     """Return the blocks of a row's cluster when each has about so many threads."""
-    return min(MOST_RANKS, power_of_two(ceil_div(_vectors(case), threads * held)))
+    return power_of_two(ceil_div(_vectors(case), threads * held))
 
 
 def _threads(case: Case, ranks: int, held: int) -> int:
@@ -208,11 +215,12 @@ def _whole(case: Case, shape: OnChip) -> int:
     return min(shape.kept, vectors // (shape.ranks * shape.threads))
 
 
-def looped(case: Case) -> Launch:
-    """Return the launch that reads rows twice."""
+def looped(case: Case, most: int) -> Launch:
+    """Return the launch that reads rows twice, by so many blocks each at most."""
+    ranks = min(PORTABLE_RANKS, most)
     return Launch(
-        f"softmax_looped<{_kind(case)}, {PORTABLE_RANKS}, {LOOPED_THREADS}, {LOOPED_ITEMS}>",
-        grid=(case.shape["rows"] * PORTABLE_RANKS, 1, 1),
+        f"softmax_looped<{_kind(case)}, {ranks}, {LOOPED_THREADS}, {LOOPED_ITEMS}>",
+        grid=(case.shape["rows"] * ranks, 1, 1),
         block=(LOOPED_THREADS, 1, 1),
         args=_args(case),
     )

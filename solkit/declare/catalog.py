@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from solkit.declare.card import Card
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry
@@ -65,8 +66,8 @@ class Catalog(Protocol):
     def kernels(self) -> tuple[KernelInfo, ...]:
         """Every kernel, in the order declared."""
 
-    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
-        """Return the facts of each case, in order."""
+    def describe(self, cases: Sequence[Case], card: Card | None = None) -> list[CaseFacts]:
+        """Return the facts of each case, in order; on a card, where one is known."""
 
 
 class LocalCatalog:
@@ -85,13 +86,14 @@ class LocalCatalog:
         """Every kernel, in the order declared."""
         return tuple(kernel_info(kernel) for kernel in self.registry.kernels.values())
 
-    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
-        """Return the facts of each case, in order."""
+    def describe(self, cases: Sequence[Case], card: Card | None = None) -> list[CaseFacts]:
+        """Return the facts of each case, in order; on a card, where one is known."""
         return [
             case_facts(
                 self.registry.operators[case.operator],
                 self.registry.kernels[case.operator, case.kernel],
                 case,
+                card,
             )
             for case in cases
         ]
@@ -117,7 +119,9 @@ def kernel_info(kernel: Kernel) -> KernelInfo:
     )
 
 
-def case_facts(operator: Operator, kernel: Kernel, case: Case) -> CaseFacts:
+def case_facts(
+    operator: Operator, kernel: Kernel, case: Case, card: Card | None = None
+) -> CaseFacts:
     """Ask a declaration for one case's facts; what its code raises becomes the case's problem."""
     try:
         undefined = operator.refuse(case) if operator.refuse else None
@@ -125,7 +129,7 @@ def case_facts(operator: Operator, kernel: Kernel, case: Case) -> CaseFacts:
         if undefined:  # there is no work to ask about
             return CaseFacts(Work(0, 0), (), 0, undefined)
         buffers = sum(arg.nbytes(case) for arg in operator.args_of(case))
-        buffers += sum(kernel.workspace(case).values()) if kernel.workspace else 0
+        buffers += sum(kernel.workspace_on(case, card).values())
         unfused = tuple(operator.unfused(case)) if operator.unfused else ()
         work = operator.work(case)
         for each in (work, *(step.work for step in unfused)):

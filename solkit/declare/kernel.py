@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from solkit.declare.card import Card
 from solkit.declare.operator import Operator
+from solkit.declare.tensor_map import TensorMap
 from solkit.dtypes import CASE_DTYPES
 from solkit.errors import BadInput, unknown
 from solkit.model import Case
@@ -20,16 +22,34 @@ class Launch:
     """One launch of a CUDA function.
 
     entry: a name expression of the source, e.g. "swiglu<__half, 256, 8>".
-    args: names of arguments, axes and workspace buffers, or numbers. Left out: a pointer for each
-    argument in the operator's order, then a 64-bit integer for each axis in the operator's order.
-    Axes are passed as `long long`, Python ints as `long long`, floats as `float`.
+    args: names of arguments, axes and workspace buffers, numbers, or tensor maps. Left out: a
+    pointer for each argument in the operator's order, then a 64-bit integer for each axis in the
+    operator's order. Axes are passed as `long long`, Python ints as `long long`, floats as `float`.
+    cluster: the blocks of a cluster along x, or along x, y and z; 1: what the source says, if it
+    says __cluster_dims__, else none.
     """
 
     entry: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
-    args: tuple[str | int | float, ...] | None = None
+    args: tuple[str | int | float | TensorMap, ...] | None = None
+    cluster: int | tuple[int, int, int] = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a cluster that is no count of blocks."""
+        given = (self.cluster,) if isinstance(self.cluster, int) else self.cluster
+        whole = isinstance(given, tuple) and all(type(extent) is int for extent in given)
+        if not whole or len(given) not in (1, 3) or min(given) < 1:
+            raise BadInput(
+                f"launch of {self.entry}: the cluster is {self.cluster!r}",
+                remedy="give the blocks of a cluster along x, or a tuple for x, y and z",
+            )
+
+    @property
+    def cluster_shape(self) -> tuple[int, int, int]:
+        """The blocks of a cluster along x, y and z."""
+        return (self.cluster, 1, 1) if isinstance(self.cluster, int) else self.cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +57,12 @@ class Kernel:
     """One way to compute `operator` (the object, or its name).
 
     CUDA: `source` (a .cu beside the declaration) and `launches(case)`; `workspace(case)` gives
-    scratch buffers by name and bytes. Python: `function(**arrays, **params)` on arrays of the
-    device named, and the params that it names; it writes the outputs in place and returns None, or
-    returns them: an array, or a tuple in the order of the outputs. On the CPU it has NumPy's dtypes
-    alone. take(array): what the function gets in an array's place, such as a torch tensor on its
-    memory; called when a call is bound to its arrays, so it is no part of the call.
+    scratch buffers by name and bytes. Where either depends on the card it names it, `launches(case,
+    card)`; call them by launches_on() and workspace_on(). Python: `function(**arrays, **params)` on
+    arrays of the device named, and the params that it names; it writes the outputs in place and
+    returns None, or returns them: an array, or a tuple in the order of the outputs. On the CPU it
+    has NumPy's dtypes alone. take(array): what the function gets in an array's place, such as a
+    torch tensor on its memory; called when a call is bound to its arrays, so it is no part of it.
     refuse(case): why this kernel does not take a case, or None.
     min_compute_capability: the oldest card it runs on.
     align_bytes: where its arrays must begin, as its widest vector access needs; another is refused.
@@ -51,19 +72,20 @@ class Kernel:
     name: str
     operator: Operator | str
     source: str = ""
-    launches: Callable[[Case], tuple[Launch, ...]] | None = None
+    launches: Callable[..., tuple[Launch, ...]] | None = None
     function: Callable[..., Any] | None = None
     take: Callable[[Any], Any] | None = None
     device: Literal["cuda", "cpu"] = "cuda"
     dtypes: tuple[str, ...] = ("fp32", "fp16", "bf16")
     refuse: Callable[[Case], str | None] | None = None
-    workspace: Callable[[Case], Mapping[str, int]] | None = None
+    workspace: Callable[..., Mapping[str, int]] | None = None
     min_compute_capability: str = "7.5"
     options: tuple[str, ...] = ()
     summary: str = ""
     by_name_only: bool = False
     align_bytes: int = 16
     folder: Path = field(default=Path(), compare=False)
+    _by_card: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         """Refuse a declaration that is neither CUDA nor Python, or both, or for no device."""
@@ -102,6 +124,9 @@ class Kernel:
                     remedy=f"give some of {', '.join(CPU_DTYPES)}, or device='cuda'",
                 )
             object.__setattr__(self, "dtypes", held)
+        given = (("launches", self.launches), ("workspace", self.workspace))
+        by_card = tuple(what for what, held in given if held and _names_card(held, what, where))
+        object.__setattr__(self, "_by_card", by_card)
 
     def _wrong_kinds(self) -> Iterator[str]:
         """Say which fields don't hold what they should: an author's types are not checked."""
@@ -124,6 +149,25 @@ class Kernel:
     def operator_name(self) -> str:
         """The name of the operator it computes."""
         return self.operator if isinstance(self.operator, str) else self.operator.name
+
+    def launches_on(self, case: Case, card: Card) -> tuple[Launch, ...]:
+        """Return a case's launches on a card; a Python kernel has none."""
+        if self.launches is None:
+            return ()
+        return (
+            self.launches(case, card=card) if "launches" in self._by_card else self.launches(case)
+        )
+
+    def workspace_on(self, case: Case, card: Card | None) -> Mapping[str, int]:
+        """Return a case's scratch buffers on a card, name to bytes.
+
+        Where the card is unknown (a plan for one without CUDA) and decides them, there are none.
+        """
+        if self.workspace is None:
+            return {}
+        if "workspace" not in self._by_card:
+            return self.workspace(case)
+        return self.workspace(case, card=card) if card else {}
 
     def taken(self, offered: Mapping[str, Any]) -> dict[str, Any]:
         """Return what of the offered the Python function takes: what it names, or all (`**`)."""
@@ -159,3 +203,21 @@ class Kernel:
         if case.dtype not in self.dtypes:
             return f"kernel {self.name!r} has no {case.dtype} (it has {', '.join(self.dtypes)})"
         return self.refuse(case) if self.refuse else None
+
+
+def _names_card(function: Callable[..., Any], what: str, where: str) -> bool:
+    """Return whether a function of a case asks for the card; BadInput where for more."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin's secret
+        return False
+    asks = "card" in signature.parameters
+    try:
+        signature.bind(None, **({"card": None} if asks else {}))
+    except TypeError as error:
+        raise BadInput(
+            f"{where}: its {what} takes {signature}: {error}",
+            remedy=f"let it take the case and, where it depends on it, the card: {what}(case) or "
+            f"{what}(case, card)",
+        ) from error
+    return asks

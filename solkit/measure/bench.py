@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from solkit.declare.card import Card
 from solkit.declare.catalog import CaseFacts, Catalog, KernelInfo, LocalCatalog, OperatorInfo
 from solkit.declare.registry import bundled
 from solkit.errors import BadInput, NoDevice, SolkitError
@@ -106,8 +107,8 @@ class Bench:
         warning = self._strangers.warning if self._strangers else ""
         return (*notes, warning) if warning else notes
 
-    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
-        """Have the worker describe cases of loaded declarations."""
+    def describe(self, cases: Sequence[Case], card: Card | None = None) -> list[CaseFacts]:
+        """Have the worker describe cases of loaded declarations, for a card where one is known."""
         facts: dict[int, CaseFacts] = {}
         ends: dict[tuple[str, str], int] = {}
         alone = False
@@ -115,7 +116,11 @@ class Bench:
             waiting = [index for index in range(len(cases)) if index not in facts]
             asked = waiting[:1] if alone else waiting
             chosen = [cases[index] for index in asked]
-            message = {"do": "describe", "cases": plain(chosen, list[Case])}
+            message = {
+                "do": "describe",
+                "cases": plain(chosen, list[Case]),
+                "card": plain(card, Card | None),
+            }
             process = self._loaded()
             try:
                 found = several(CaseFacts, process.ask(message), len(asked))
@@ -309,9 +314,9 @@ class _WorkerCatalog:
         self.operators = operators
         self.kernels = kernels
 
-    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
+    def describe(self, cases: Sequence[Case], card: Card | None = None) -> list[CaseFacts]:
         """Have the worker describe the cases."""
-        return self._bench.describe(cases)
+        return self._bench.describe(cases, card)
 
 
 def _undescribed(problem: str) -> CaseFacts:

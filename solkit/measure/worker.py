@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from solkit.declare.card import Card
 from solkit.declare.catalog import KernelInfo, LocalCatalog, OperatorInfo
 from solkit.declare.registry import Registry, bundled, load
 from solkit.errors import BadInput, NoDevice, SolkitError
@@ -76,15 +77,15 @@ class Worker:
             "kernels": plain(kernels, list[KernelInfo]),
         }
 
-    def describe(self, cases: Any) -> Any:  # noqa: ANN401  # JSON
-        """Return the facts of each case."""
+    def describe(self, cases: Any, card: Any) -> Any:  # noqa: ANN401  # JSON
+        """Return the facts of each case, on a card where one is known."""
         from solkit.declare.catalog import CaseFacts  # noqa: PLC0415  # with the pydantic adapter
 
         catalog = LocalCatalog(self._registry)
-        facts = []
+        facts, known = [], typed(Card | None, card)
         for index, case in enumerate(typed(list[Case], cases)):
             self.at(index, "describe")
-            facts += catalog.describe([case])
+            facts += catalog.describe([case], known)
         return plain(facts, list[CaseFacts])
 
     def open(self, device: str, index: int, manner: Any) -> Any:  # noqa: ANN401  # JSON

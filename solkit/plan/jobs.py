@@ -6,6 +6,7 @@ from typing import Any
 
 from solkit import units
 from solkit.bound import Roof, bound, spec_roof
+from solkit.declare.card import Card
 from solkit.declare.catalog import CaseFacts, Catalog, KernelInfo, OperatorInfo
 from solkit.errors import BadInput
 from solkit.gpu import DeviceFacts, Gpu
@@ -73,7 +74,8 @@ def plan(
             found[place] = Skipped(case, reason)
         else:
             asked.append(place)
-    described = catalog.describe([cases[place] for place in asked]) if asked else []
+    card = Card.of(gpu) if gpu else None
+    described = catalog.describe([cases[place] for place in asked], card) if asked else []
     for place, case_facts in zip(asked, described, strict=True):
         found[place] = target.job(cases[place], case_facts)
     outcomes = [found[place] for place in range(len(cases))]

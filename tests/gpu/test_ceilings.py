@@ -206,7 +206,7 @@ def test_an_fp8_product_is_the_product(
     if device.compute_capability < 89:
         pytest.skip("no fp8 pipe")
     left, right, out, workspace = gemm.fp8_operands(1024, kernels)
-    product = cublaslt.Fp8Product(cublaslt.load(), 1024, fast=fast)
+    product = cublaslt.fp8_product(cublaslt.load(), 1024, fast=fast)
     gemm.bound_fp8(product, (left, right, out, workspace))()
     device.synchronize()
     product.close()

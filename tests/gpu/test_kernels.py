@@ -171,7 +171,7 @@ ROUTING_SHAPES = [
         (64, 512, 10),
     )
 ]
-# Rows shorter than a load, of 2, 4, 8 and 16 bytes a load; more tokens than rows, and fewer.
+# Rows shorter than a load, of 2, 4, 8 and 16 bytes a load; more tokens than rows, and fewer; many.
 EMBEDDING_SHAPES = [
     {"tokens": tokens, "vocab": vocab, "cols": cols}
     for tokens, vocab, cols in (
@@ -184,6 +184,7 @@ EMBEDDING_SHAPES = [
         (1, 5, 16384),
         (257, 129, 4098),
         (64, 2000, 4100),
+        (4097, 1000, 2048),
     )
 ]
 MATMUL_SHAPES = [

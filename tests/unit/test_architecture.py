@@ -42,6 +42,8 @@ UNITS = (
 # Floats that have no unit, one by one: parameters of distributions, a kernel's own numbers, ratios
 # that CSV files and people know by these names, and coordinates inside a drawing.
 DIMENSIONLESS = {
+    ("Form", "alpha"),  # of cuBLAS
+    ("Form", "beta"),
     ("DType", "largest"),
     ("Normal", "std"),
     ("Uniform", "low"),

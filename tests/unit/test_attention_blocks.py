@@ -1,6 +1,7 @@
 """How the decoding kernel shares sequences, heads and keys among blocks."""
 
 import pytest
+from cards import H200
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,8 +25,7 @@ def case(batch: int, heads: int, kv_heads: int, head_dim: int, kv_len: int) -> C
 
 
 def launch(of: Case) -> Launch:
-    assert KERNEL.launches is not None
-    (only,) = KERNEL.launches(of)
+    (only,) = KERNEL.launches_on(of, H200)
     return only
 
 
@@ -50,8 +50,7 @@ def test_there_is_about_one_block_an_sm(
 
 def test_the_workspace_holds_a_part_for_each_split() -> None:
     """8 heads x 16 splits x 8 rows of 128 floats, and two floats a row."""
-    assert KERNEL.workspace is not None
-    held = KERNEL.workspace(case(1, 32, 8, 128, 131072))
+    held = KERNEL.workspace_on(case(1, 32, 8, 128, 131072), H200)
     assert {"sums": 8 * 16 * 8 * 128 * 4, "statistics": 8 * 16 * 8 * 8} == held
 
 

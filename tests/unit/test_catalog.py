@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from cards import H200
 from small_catalog import PRODUCT, SCALE, catalog
 
 from solkit.declare.arg import Arg
@@ -80,6 +81,16 @@ def test_workspace_counts_among_the_buffers() -> None:
     facts = case_facts(SCALE, kernel, Case("scale", "k", {"rows": 2, "cols": 4}, "fp32"))
     assert 1_064 == facts.buffer_bytes
     assert facts.problem is None
+
+
+def test_workspace_that_depends_on_the_card_counts_where_one_is_known() -> None:
+    """4 bytes for each of 132 SMs beside 64; on a card that nobody knows the arrays alone."""
+    kernel = Kernel(
+        name="k", operator=SCALE, function=print, workspace=lambda _, card: {"a": 4 * card.sm_count}
+    )
+    case = Case("scale", "k", {"rows": 2, "cols": 4}, "fp32")
+    assert 64 + 528 == case_facts(SCALE, kernel, case, H200).buffer_bytes
+    assert 64 == case_facts(SCALE, kernel, case).buffer_bytes
 
 
 def test_a_refusal_is_no_problem() -> None:

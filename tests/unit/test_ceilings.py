@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cards import H200
 
 from solkit.cli.listing import describe
 from solkit.declare.catalog import LocalCatalog
@@ -290,9 +291,7 @@ def test_a_form_of_read_is_cut_to_its_rows(dtype: str, cols: int, entries: set[s
 
 def only_launch(case: Case) -> Launch:
     """Return the one launch of a bundled kernel."""
-    kernel = REGISTRY.kernels[case.operator, case.kernel]
-    assert kernel.launches is not None
-    (launch,) = kernel.launches(case)
+    (launch,) = REGISTRY.kernels[case.operator, case.kernel].launches_on(case, H200)
     return launch
 
 

@@ -2,14 +2,18 @@
 
 import functools
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cards import CARDS
 
 from solkit.declare.kernel import Kernel
+from solkit.declare.operator import Operator
 from solkit.declare.registry import Registry, bundled, load
+from solkit.declare.tensor_map import TensorMap
 from solkit.measure.device import nvrtc
 from solkit.measure.device.cuda import rate_forms
 from solkit.model import Case
@@ -22,7 +26,7 @@ pytestmark = [
     ),
 ]
 
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_110a", "sm_120a")
+ARCHS = tuple(CARDS)
 ELEMENTS = ({"elements": 1_000_000},)
 # Several rows a warp; a block a row, of two chunks and of four, asked for together and one by one;
 # a cluster for few rows and for more; too long for registers.
@@ -105,8 +109,10 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
         {"tokens": 8192, "experts": experts, "top_k": top_k}
         for experts, top_k in ((256, 8), (64, 6), (8, 2), (509, 32))
     ),
+    # Rows asked into L2 early, and few; and a row that pieces don't fill.
     "embedding": (
         {"tokens": 8192, "vocab": 128256, "cols": 4096},
+        {"tokens": 512, "vocab": 128256, "cols": 4096},
         {"tokens": 2**20, "vocab": 1000, "cols": 4097},  # y has more than 2^32 elements
     ),
     "matmul_add": tuple(
@@ -150,8 +156,10 @@ def cases(kernel: Kernel, arch: str) -> Iterator[Case]:
 
 def entries_of(kernel: Kernel, arch: str) -> tuple[str, ...]:
     """Return the functions that the shapes above need, each once."""
-    assert kernel.launches is not None
-    named = (launch.entry for case in cases(kernel, arch) for launch in kernel.launches(case))
+    card = CARDS[arch]
+    named = (
+        launch.entry for case in cases(kernel, arch) for launch in kernel.launches_on(case, card)
+    )
     return tuple(dict.fromkeys(named))
 
 
@@ -198,6 +206,54 @@ def test_it_compiles_without_spills_and_dropped_instructions(kernel: Kernel, arc
     warnings = [text for info in compiled.functions.values() for text in info.warnings]
     assert [] == [text for text in warnings if any(code in text for code in DROPPED)]
     assert [] == warnings
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90a", "sm_120a"])
+def test_tensor_maps_compile_to_nothing_but_what_a_card_has(arch: str) -> None:
+    """The kernels that are tried on a card, by every helper of the header; without a complaint."""
+    if int(arch[3:].rstrip("af")) not in nvrtc.targets():
+        pytest.skip(f"NVRTC {nvrtc.version()} has no {arch}")
+    path = Path(__file__).parents[1] / "gpu" / "tensor_maps.cu"
+    entries = (
+        "load_boxes<float, 16, 32, 128>",
+        "store_boxes<16, 16, 64>",
+        "share_boxes<2, 3, 16, 32>",
+        "pass_on",
+        "compiled_for_two",
+    )
+    compiled = nvrtc.compile_source(
+        path.read_text(encoding="utf-8"),
+        name=path.name,
+        entries=entries,
+        arch=arch,
+        include_dirs=(folder("kernels") / "include",),
+    )
+    assert {0} == {info.spill_bytes for info in compiled.functions.values()}
+    assert [] == [text for info in compiled.functions.values() for text in info.warnings]
+
+
+def test_the_transposition_of_the_docs_compiles(tmp_path: Path) -> None:
+    """Every function that its launches name, for the generation it asks for."""
+    text = (Path(__file__).parents[2] / "docs" / "write-a-kernel.md").read_text(encoding="utf-8")
+    for kind, suffix in (("python", "py"), ("cuda", "cu")):
+        (block,) = re.findall(rf"```{kind}\n([^`]*transpose<?[^`]*)```", text)
+        (tmp_path / f"transpose.{suffix}").write_text(block, encoding="utf-8")
+    operator, kernel = load(tmp_path / "transpose.py")
+    assert isinstance(operator, Operator)
+    assert isinstance(kernel, Kernel)
+    case = Case("transpose", "boxes", {"rows": 67, "cols": 132}, "fp32")
+    (launch,) = kernel.launches_on(case, CARDS["sm_90a"])
+    assert launch.args is not None
+    assert isinstance(launch.args[0], TensorMap)
+    assert (67, 132) == launch.args[0].tensor(operator, case).shape
+    compiled = nvrtc.compile_source(
+        (tmp_path / "transpose.cu").read_text(encoding="utf-8"),
+        name="transpose.cu",
+        entries=(launch.entry,),
+        arch="sm_90a",
+        include_dirs=(folder("kernels") / "include",),
+    )
+    assert [(0, ())] == [(info.spill_bytes, info.warnings) for info in compiled.functions.values()]
 
 
 @pytest.mark.parametrize("arch", ARCHS)

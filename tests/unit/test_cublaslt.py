@@ -8,7 +8,14 @@ import pytest
 
 from solkit.errors import NoDevice
 from solkit.measure.device.cuda import cublaslt
-from solkit.measure.device.cuda.cublaslt import Algo, Fp8Product, Heuristic, Operands
+from solkit.measure.device.cuda.cublaslt import (
+    Algo,
+    Form,
+    Heuristic,
+    Operands,
+    Product,
+    fp8_product,
+)
 
 
 class FakeLibrary:
@@ -19,6 +26,7 @@ class FakeLibrary:
         self.called: list[str] = []
         self.alive: list[str] = []
         self.arguments: tuple[Any, ...] = ()
+        self.layouts: list[tuple[int, int]] = []
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         def function(*arguments: Any) -> int:
@@ -30,8 +38,13 @@ class FakeLibrary:
             if name.endswith("Destroy"):
                 assert self.alive.pop() == name.removesuffix("Destroy")
             if name == "cublasLtMatmulAlgoGetHeuristic":
-                arguments[-1]._obj.value = 1
-                arguments[-2]._obj.algo.data[0] = 77
+                arguments[-1]._obj.value = arguments[-3].value
+                for place, result in enumerate(arguments[-2]):
+                    result.algo.data[0] = 77 + place
+            if name == "cublasLtMatrixLayoutCreate":
+                rows, cols, leading = (each.value for each in arguments[2:])
+                assert rows == leading
+                self.layouts.append((rows, cols))
             if name == "cublasLtMatmul":
                 self.arguments = arguments
             return 0
@@ -57,7 +70,7 @@ def test_its_structures_are_as_large_as_the_librarys() -> None:
 def test_a_product_is_called_on_the_current_stream() -> None:
     """Both operands have one layout, the result another; it stands in C's place, too."""
     fake = library()
-    product = Fp8Product(fake, 4096, fast=True)
+    product = fp8_product(fake, 4096, fast=True)
     product.choose()
     product.bind(Operands(10, 20, 30, 40), lambda: 50)()
     pointers = [
@@ -69,6 +82,32 @@ def test_a_product_is_called_on_the_current_stream() -> None:
     assert (1.0, 0.0) == (fake.arguments[2]._obj.value, fake.arguments[7]._obj.value)
     product.close()
     assert [] == fake.alive
+
+
+def test_a_product_is_added_to_another_matrix_by_the_algorithm_that_was_asked_for() -> None:
+    """A product plus 2 source: the library proposes eight ways, the third is taken."""
+    fake = library()
+    form = Form(256, 16, 512, cublaslt.R_16BF, cublaslt.R_16BF, beta=2.0)
+    product = Product(fake, form)
+    assert 8 == product.choose(most=8)
+    product.bind(Operands(10, 20, 30, 40, source=35), lambda: 50, place=2)()
+    pointers = [
+        argument.value for argument in fake.arguments if isinstance(argument, ctypes.c_void_p)
+    ]
+    assert [10, 20, 35, 30, 40, 50] == [pointer for pointer in pointers if pointer]
+    assert 79 == fake.arguments[-4]._obj.data[0]
+    assert (1.0, 2.0) == (fake.arguments[2]._obj.value, fake.arguments[7]._obj.value)
+    assert [(256, 512), (512, 16), (256, 16)] == fake.layouts
+    assert "cublasLtMatmulDescSetAttribute" not in fake.called
+    product.close()
+
+
+def test_a_left_matrix_that_is_stored_transposed_has_its_own_extents() -> None:
+    """[256, 512] is stored as [512, 256], and the library is told to turn it."""
+    fake = library()
+    Product(fake, Form(256, 16, 512, 14, 14, left_transposed=True)).close()
+    assert [(512, 256), (512, 16), (256, 16)] == fake.layouts
+    assert 1 == fake.called.count("cublasLtMatmulDescSetAttribute")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +122,7 @@ def test_a_refused_description_leaves_nothing_behind(refuses: str) -> None:
     """The function and its status are told; what was made before is given back."""
     fake = library(refuses)
     with pytest.raises(NoDevice, match=f"{refuses} returned status 15"):
-        Fp8Product(fake, 4096, fast=False)
+        fp8_product(fake, 4096, fast=False)
     assert [] == fake.alive
 
 
@@ -91,7 +130,7 @@ def test_a_refused_description_leaves_nothing_behind(refuses: str) -> None:
 def test_a_card_without_such_products_is_told(refuses: str) -> None:
     """It is found out before anything is timed, and closing still works."""
     fake = library(refuses)
-    product = Fp8Product(fake, 4096, fast=False)
+    product = fp8_product(fake, 4096, fast=False)
     with pytest.raises(NoDevice, match="status 15"):
         product.choose()
     with pytest.raises(NoDevice, match="has not chosen"):
@@ -114,7 +153,7 @@ def test_the_library_itself_holds_what_it_was_told() -> None:
     except NoDevice as error:
         pytest.skip(error.message)
     for fast in (True, False):
-        product = Fp8Product(real, 4096, fast=fast)
+        product = fp8_product(real, 4096, fast=fast)
         assert (1, int(fast)) == (
             product.attribute(3, ctypes.c_int32),
             product.attribute(25, ctypes.c_int8),

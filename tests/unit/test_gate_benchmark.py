@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cards import H200
 from synthetic import measured, synthetic_run
 
 from solkit import record as records
@@ -136,10 +137,8 @@ def test_the_declaration_adds_one_launch_and_nothing_else(tmp_path: Path) -> Non
     assert names == [sweep.name_of(case) for case in cases]
     for place, case in enumerate(cases):
         own, base = (registry.kernels[case.operator, name] for name in (sweep.KERNEL, "solkit"))
-        assert own.launches is not None
-        assert base.launches is not None
-        *before, last = own.launches(case)
-        assert base.launches(case) == tuple(before)
+        *before, last = own.launches_on(case, H200)
+        assert base.launches_on(case, H200) == tuple(before)
         assert (delayed.ENTRY, (1024 + 32 * place,)) == (last.entry, last.args)
         assert ((1, 1, 1), (1, 1, 1)) == (last.grid, last.block)
 
@@ -150,7 +149,7 @@ def test_a_case_without_a_delay_is_no_case_with_none(tmp_path: Path) -> None:
     delayed.write_delays(tmp_path, {})
     (kernel,) = [each for each in load(path) if getattr(each, "operator", "") == "copy"]
     with pytest.raises(KeyError):
-        kernel.launches(sweep.points(2)[0].case(sweep.KERNEL))  # type: ignore[union-attr]
+        kernel.launches_on(sweep.points(2)[0].case(sweep.KERNEL), H200)  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
@@ -168,7 +167,7 @@ def test_delayed_sources_compile_without_a_complaint(tmp_path: Path, operator: s
     point = next(each for each in sweep.points() if each.operator == operator)
     entries = tuple(
         launch.entry
-        for launch in kernel.launches(point.case(sweep.KERNEL))  # type: ignore[union-attr]
+        for launch in kernel.launches_on(point.case(sweep.KERNEL), H200)  # type: ignore[union-attr]
     )
     source = tmp_path / f"{operator}.cu"
     result = nvrtc.compile_source(

@@ -7,6 +7,7 @@ import pytest
 from small_catalog import CARD, catalog
 
 from solkit.bound import measured_roof, spec_roof
+from solkit.declare.card import Card
 from solkit.declare.catalog import CaseFacts, LocalCatalog
 from solkit.errors import BadInput
 from solkit.gpu import DeviceFacts
@@ -36,7 +37,7 @@ def reason(case: Case, facts: DeviceFacts | None = None) -> str:
 class Broken(LocalCatalog):
     """A catalog whose declarations describe their cases wrongly."""
 
-    def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
+    def describe(self, cases: Sequence[Case], card: Card | None = None) -> list[CaseFacts]:  # noqa: ARG002  # as declared
         """Return a problem, a negative count and a count beyond 2^63."""
         wrong = [
             CaseFacts(Work(0, 0), (), 0, problem="describing it raised KeyError: 'rows'"),
@@ -199,8 +200,8 @@ def test_a_case_without_work_is_skipped_with_the_axes_that_are_0() -> None:
     """No work model is asked: one that divides by an extent would raise."""
 
     class Deaf(LocalCatalog):
-        def describe(self, cases: Sequence[Case]) -> list[CaseFacts]:
-            raise AssertionError(cases)
+        def describe(self, cases: Sequence[Case], card: Card | None = None) -> list[CaseFacts]:
+            raise AssertionError(cases, card)
 
     empty = [scale(rows=0), scale(rows=0, cols=0)]
     found = plan(empty, Deaf(catalog().registry), device="cuda", gpu=CARD)

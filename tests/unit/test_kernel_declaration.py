@@ -1,11 +1,15 @@
 """A kernel's declaration: CUDA or Python, for a device there is, in dtypes there are."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
+from cards import H200
 from small_catalog import SCALE
 
+from solkit.declare.card import Card
 from solkit.declare.kernel import Kernel, Launch
 from solkit.errors import BadInput
 from solkit.model import Case
@@ -121,6 +125,48 @@ def test_only_a_python_function_has_something_in_an_arrays_place(held: dict[str,
     with pytest.raises(BadInput, match="which a Python kernel alone has") as caught:
         Kernel(name="k", operator=SCALE, **held)
     assert "take=torch.from_dlpack" in caught.value.remedy
+
+
+def sized(case: Case, card: Card) -> tuple[Launch, ...]:
+    return (Launch("f", (card.sm_count, case.shape["rows"], 1), (1, 1, 1)),)
+
+
+def test_launches_and_workspace_get_the_card_where_they_name_it() -> None:
+    """By that name, with or without a default; what does not ask is called with the case alone."""
+    case = Case("scale", "k", {"rows": 3}, "fp32")
+    kernel = Kernel(name="k", operator=SCALE, source="k.cu", launches=sized)
+    assert (132, 3, 1) == kernel.launches_on(case, H200)[0].grid
+    plain = Kernel(name="k", operator=SCALE, source="k.cu", launches=launches)
+    assert launches(case) == plain.launches_on(case, H200)
+    assert () == Kernel(name="k", operator=SCALE, function=double).launches_on(case, H200)
+    scratch = replace(kernel, workspace=lambda _, *, card=None: {"w": card.l2_bytes})
+    assert {"w": H200.l2_bytes} == scratch.workspace_on(case, H200)
+    assert {} == scratch.workspace_on(case, None)
+    assert {"w": 8} == replace(kernel, workspace=lambda _: {"w": 8}).workspace_on(case, None)
+    assert {} == plain.workspace_on(case, H200)
+
+
+@pytest.mark.parametrize("what", ["launches", "workspace"])
+@pytest.mark.parametrize(
+    "function",
+    [lambda case, gpu: (case, gpu), lambda: (), lambda case, card, sms: (case, card, sms)],
+)
+def test_a_function_of_a_case_that_wants_more_than_the_card_is_refused(
+    what: str, function: Any
+) -> None:
+    """When it is declared, with the two forms that can be called."""
+    held: dict[str, Any] = {"source": "k.cu", "launches": launches} | {what: function}
+    with pytest.raises(BadInput, match=f"kernel 'k': its {what} takes ") as caught:
+        Kernel(name="k", operator=SCALE, **held)
+    assert f"{what}(case) or {what}(case, card)" in caught.value.remedy
+
+
+def test_a_default_or_a_partial_is_an_authors_own_affair() -> None:
+    """Functions made in a loop bind what they need so."""
+    case = Case("scale", "k", {"rows": 3}, "fp32")
+    for made in (lambda _, blocks=5: blocks, partial(lambda blocks, _: blocks, 5)):
+        kernel = Kernel(name="k", operator=SCALE, source="k.cu", launches=made)
+        assert 5 == kernel.launches_on(case, H200)
 
 
 def call(function: Callable[..., Any], *names: str) -> None:

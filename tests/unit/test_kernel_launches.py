@@ -2,11 +2,14 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
+from cards import CARDS, H200
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from solkit.declare.card import Card
 from solkit.declare.kernel import Launch
 from solkit.declare.registry import bundled
 from solkit.model import Case, Param
@@ -19,10 +22,8 @@ def case(operator: str, dtype: str, shape: dict[str, int], **params: Param) -> C
     return Case(operator, "solkit", shape, dtype, chosen | params)
 
 
-def launch(of: Case) -> Launch:
-    kernel = REGISTRY.kernels[of.operator, "solkit"]
-    assert kernel.launches is not None
-    return kernel.launches(of)[0]
+def launch(of: Case, card: Card = H200) -> Launch:
+    return REGISTRY.kernels[of.operator, "solkit"].launches_on(of, card)[0]
 
 
 def sizes(of: Launch) -> list[int]:
@@ -118,6 +119,42 @@ def test_softmax_has_a_place_for_each_vector_wherever_a_row_begins(
     assert (latest + cols) * of.item_bytes // 16 <= ranks * threads * kept
 
 
+@pytest.mark.parametrize(
+    ("dtype", "rows", "cols", "entry"),
+    [
+        ("bf16", 512, 4096, "<__nv_bfloat16, 256, 1, 8, 2, 8, false>"),
+        # One wave of blocks where rows are short or wide; else two vectors a thread.
+        ("bf16", 2048, 2560, "<__nv_bfloat16, 64, 1, 8, 5, 16, true>"),
+        ("bf16", 512, 16384, "<__nv_bfloat16, 512, 1, 8, 4, 4, false>"),
+        ("bf16", 2048, 4096, "<__nv_bfloat16, 256, 1, 8, 2, 8, true>"),
+        # Rows of 32 KB: 1024 threads, of which an SM still holds two blocks.
+        ("bf16", 8192, 16384, "<__nv_bfloat16, 1024, 1, 8, 2, 2, true>"),
+        ("fp32", 8192, 8192, "<float, 1024, 1, 4, 2, 2, true>"),
+        ("bf16", 32768, 4096, "<__nv_bfloat16, 256, 1, 8, 2, 6, false>"),
+    ],
+)
+def test_rmsnorm_waits_for_the_weight_with_the_row_between_few_rows_and_very_many(
+    dtype: str, rows: int, cols: int, entry: str
+) -> None:
+    """Threads, rows, items, vectors of a block, blocks an SM, and whether it is early."""
+    assert f"rmsnorm{entry}" == launch(case("rmsnorm", dtype, {"rows": rows, "cols": cols})).entry
+
+
+LARGE_CLUSTERS = [(64, 262_144), (512, 262_143), (1, 128_256), (4096, 262_144)]
+
+
+@pytest.mark.parametrize(("rows", "cols"), LARGE_CLUSTERS)
+def test_softmax_takes_16_blocks_a_row_only_where_the_card_holds_them(rows: int, cols: int) -> None:
+    """Half as many are twice as large; cards without clusters are launched as this one is."""
+    of = case("softmax", "bf16", {"rows": rows, "cols": cols})
+    for most, blocks in ((16, 16), (8, 8), (4, 4)):
+        found = launch(of, replace(H200, most_cluster_blocks=most))
+        assert rows * blocks == found.grid[0]
+        ranks, threads = sizes(found)[:2]
+        assert (blocks, found.block[0]) == (ranks, threads)
+    assert launch(of) == launch(of, CARDS["sm_80"])
+
+
 @pytest.mark.parametrize("weight_dtype", ["int4", "int8"])
 def test_dequant_gemv_refuses_rows_whose_bytes_are_more_than_it_counts(weight_dtype: str) -> None:
     """Eight rows of 2^29 int8 are 2^32 bytes, which the device would count as none."""
@@ -147,3 +184,47 @@ def test_adamw_passes_what_every_element_shares() -> None:
     keep, beta1, beta2, step_size, unbias, epsilon = found.args[-6:]
     assert (0.9, 0.95, 1e-8) == (beta1, beta2, epsilon)
     assert (0.9999, 0.00153533993, 1.57864838) == pytest.approx((keep, step_size, unbias), rel=1e-8)
+
+
+@given(
+    tokens=st.sampled_from([1, 17, 512, 8192]),
+    cols=st.one_of(st.integers(1, 9000), st.sampled_from([2560, 4096, 5120, 8192, 16384])),
+    dtype=st.sampled_from(["bf16", "fp32"]),
+)
+def test_embedding_has_a_place_for_each_vector_of_each_row(
+    tokens: int, cols: int, dtype: str
+) -> None:
+    """Pieces fill a row, and exactly where loads have no guard; no block is without a row."""
+    of = case("embedding", dtype, {"tokens": tokens, "vocab": 9, "cols": cols})
+    found = launch(of)
+    tx, ty, vec, items, pieces, ahead = sizes(found)
+    assert cols % vec == 0
+    assert (pieces - 1) * tx * items < cols // vec <= pieces * tx * items
+    if "true" in found.entry:
+        assert pieces * tx * items * vec == cols
+    assert (tx, ty, 1) == found.block
+    assert tokens <= found.grid[0] // pieces * ty < tokens + ty
+    assert ahead == 0 or "true" in found.entry
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cols", "capability", "entry"),
+    [
+        # 132 SMs x 2048 threads x 16 bytes are 528 rows of 8 KB.
+        (8192, 4096, 90, "512, 1, 8, 1, 1, true, 528"),
+        # Pieces of 320 vectors fill a row of 640; 512 do not.
+        (8192, 5120, 90, "320, 1, 8, 1, 2, true, 423"),
+        (512, 4096, 90, "128, 1, 8, 4, 1, true, 0"),
+        # Before CC 9.0 there is no bulk prefetch; a row of 1536 bytes is too short for one.
+        (8192, 4096, 80, "128, 1, 8, 2, 2, true, 0"),
+        (65536, 768, 90, "48, 2, 8, 2, 1, false, 0"),
+        (8192, 4097, 90, "121, 1, 1, 2, 17, false, 0"),
+    ],
+)
+def test_embedding_asks_for_rows_early_where_they_are_many_and_long(
+    tokens: int, cols: int, capability: int, entry: str
+) -> None:
+    """Block, items of a vector, vectors a thread, pieces, whether they fill a row, rows ahead."""
+    card = replace(H200, compute_capability=capability)
+    found = launch(case("embedding", "bf16", {"tokens": tokens, "vocab": 9, "cols": cols}), card)
+    assert f"embedding<__nv_bfloat16, {entry}>" == found.entry

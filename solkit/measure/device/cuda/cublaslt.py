@@ -1,8 +1,7 @@
-"""fp8 matrix products by cublasLt, the only library of CUDA's that has them, through ctypes.
+"""Matrix products by cublasLt through ctypes: the library of CUDA's that has fp8 and epilogues.
 
-CuPy loads libcublasLt for its own use but has no door to its fp8 products. Names, numbers and
-layouts are those of cublasLt.h (11.8 to 13). Matrices are column-major there: the left one is given
-transposed, as fp8 products ask for.
+CuPy loads libcublasLt for its own use but has no door to it. Names, numbers and layouts are those
+of cublasLt.h (11.8 to 13). Matrices are column-major there.
 """
 
 import ctypes
@@ -16,7 +15,7 @@ from solkit.errors import NoDevice
 SONAMES = ("libcublasLt.so.13", "libcublasLt.so.12")
 WORKSPACE_BYTES = 64 << 20
 # cudaDataType, cublasComputeType_t, cublasOperation_t, and attributes of cublasLt's descriptors.
-_R_32F, _R_16BF, _R_8F_E4M3 = 0, 14, 28
+R_32F, R_16F, R_16BF, R_8F_E4M3 = 0, 2, 14, 28
 _COMPUTE_32F = 68
 _TRANSPOSED = 1
 _DESC_TRANSA, _DESC_FAST_ACCUM, _PREF_WORKSPACE_BYTES = 3, 25, 1
@@ -56,43 +55,69 @@ def load(names: tuple[str, ...] = SONAMES) -> ctypes.CDLL:
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
-    """Device addresses: fp8 left [extent, extent] and right, rows contiguous; bf16 out; scratch.
+class Form:
+    """What a product computes: out = left @ right + beta * source, accumulated in fp32.
 
-    out[j, i] = sum over k of left[i, k] * right[j, k]; workspace holds WORKSPACE_BYTES.
+    out, source [rows, cols], left [rows, depth], right [depth, cols], all column-major; left may be
+    stored as its transpose. kind, out_kind: cudaDataType of the operands and of the results.
+    fast_fp8: sums of fp8 products stay in the tensor core's own accumulator, which keeps fewer bits
+    than fp32; False adds them up in fp32 registers every few products, at some cost in speed; None
+    for other types.
+    """
+
+    rows: int
+    cols: int
+    depth: int
+    kind: int
+    out_kind: int
+    left_transposed: bool = False
+    fast_fp8: bool | None = None
+    alpha: float = 1.0
+    beta: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Device addresses of a product's matrices; workspace holds WORKSPACE_BYTES.
+
+    source: what is added to the product; None where it is out itself, or where nothing is.
     """
 
     left: int
     right: int
     out: int
     workspace: int
+    source: int | None = None
 
 
-class Fp8Product:
-    """A square product of e4m3 matrices with fp32 accumulation and bf16 results.
+class Product:
+    """A matrix product: its descriptors, the algorithms the library proposes, and its calls."""
 
-    fast: sums stay in the tensor core's own accumulator, which keeps fewer bits than fp32; without
-    it they are added up in fp32 registers every few products, at some cost in speed.
-    """
-
-    def __init__(self, library: ctypes.CDLL, extent: int, *, fast: bool) -> None:
+    def __init__(self, library: ctypes.CDLL, form: Form) -> None:
         self._library = library
         self._made: list[tuple[str, ctypes.c_void_p]] = []
-        self._one, self._zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
+        self._alpha, self._beta = ctypes.c_float(form.alpha), ctypes.c_float(form.beta)
         self._handle: ctypes.c_void_p | None = None
-        self._algo: Algo | None = None
+        self._algos: tuple[Algo, ...] = ()
+        held = (form.depth, form.rows) if form.left_transposed else (form.rows, form.depth)
         try:
-            self._desc = self._create("cublasLtMatmulDesc", _COMPUTE_32F, _R_32F)
-            self._set(_DESC_TRANSA, ctypes.c_int32(_TRANSPOSED))
-            self._set(_DESC_FAST_ACCUM, ctypes.c_int8(fast))
-            self._narrow = self._layout(_R_8F_E4M3, extent)
-            self._wide = self._layout(_R_16BF, extent)
+            self._desc = self._create("cublasLtMatmulDesc", _COMPUTE_32F, R_32F)
+            if form.left_transposed:
+                self._set(_DESC_TRANSA, ctypes.c_int32(_TRANSPOSED))
+            if form.fast_fp8 is not None:
+                self._set(_DESC_FAST_ACCUM, ctypes.c_int8(form.fast_fp8))
+            self._left = self._layout(form.kind, *held)
+            self._right = self._layout(form.kind, form.depth, form.cols)
+            self._out = self._layout(form.out_kind, form.rows, form.cols)
         except NoDevice:
             self.close()
             raise
 
-    def choose(self) -> None:
-        """Open the library on the current device and let it choose its algorithm."""
+    def choose(self, most: int = 1) -> int:
+        """Open the library on the current device; return how many algorithms it proposes.
+
+        The first is the one that it would choose itself.
+        """
         handle = ctypes.c_void_p()
         self._check("cublasLtCreate", ctypes.byref(handle))
         self._handle = handle
@@ -106,41 +131,48 @@ class Fp8Product:
             ctypes.byref(size),
             ctypes.c_size_t(ctypes.sizeof(size)),
         )
-        result, found = Heuristic(), ctypes.c_int()
-        layouts = (self._narrow, self._narrow, self._wide, self._wide)
+        results, found = (Heuristic * most)(), ctypes.c_int()
+        layouts = (self._left, self._right, self._out, self._out)
         self._check(
             "cublasLtMatmulAlgoGetHeuristic",
             handle,
             self._desc,
             *layouts,
             preference,
-            ctypes.c_int(1),
-            ctypes.byref(result),
+            ctypes.c_int(most),
+            results,
             ctypes.byref(found),
         )
-        if not found.value or result.state != _SUCCESS:
-            raise NoDevice("cublasLt has no fp8 product for this card")
-        self._algo = result.algo
+        self._algos = tuple(
+            Algo.from_buffer_copy(each.algo)
+            for each in results[: found.value]
+            if each.state == _SUCCESS
+        )
+        if not self._algos:
+            raise NoDevice("cublasLt has no such product for this card")
+        return len(self._algos)
 
-    def bind(self, operands: Operands, stream: Callable[[], int]) -> Callable[[], None]:
-        """Return the call; `stream` gives the current stream's handle each time."""
-        if self._handle is None or self._algo is None:
+    def bind(
+        self, operands: Operands, stream: Callable[[], int], place: int = 0
+    ) -> Callable[[], None]:
+        """Return the call by one of the algorithms; `stream` gives the current stream's handle."""
+        if self._handle is None or not self._algos:
             raise NoDevice("cublasLt has not chosen an algorithm", remedy="call choose() first")
         out = ctypes.c_void_p(operands.out)
         arguments = (
             self._handle,
             self._desc,
-            ctypes.byref(self._one),
+            ctypes.byref(self._alpha),
             ctypes.c_void_p(operands.left),
-            self._narrow,
+            self._left,
             ctypes.c_void_p(operands.right),
-            self._narrow,
-            ctypes.byref(self._zero),
+            self._right,
+            ctypes.byref(self._beta),
+            out if operands.source is None else ctypes.c_void_p(operands.source),
+            self._out,
             out,
-            self._wide,
-            out,
-            self._wide,
-            ctypes.byref(self._algo),
+            self._out,
+            ctypes.byref(self._algos[place]),
             ctypes.c_void_p(operands.workspace),
             ctypes.c_size_t(WORKSPACE_BYTES),
         )
@@ -175,9 +207,9 @@ class Fp8Product:
         self._made.append((f"{name}Destroy", made))
         return made
 
-    def _layout(self, kind: int, extent: int) -> ctypes.c_void_p:
+    def _layout(self, kind: int, rows: int, cols: int) -> ctypes.c_void_p:
         made = ctypes.c_void_p()
-        sizes = (ctypes.c_uint64(extent), ctypes.c_uint64(extent), ctypes.c_int64(extent))
+        sizes = (ctypes.c_uint64(rows), ctypes.c_uint64(cols), ctypes.c_int64(rows))
         name = "cublasLtMatrixLayout"
         self._check(f"{name}Create", ctypes.byref(made), ctypes.c_int(kind), *sizes)
         self._made.append((f"{name}Destroy", made))
@@ -196,3 +228,13 @@ class Fp8Product:
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise NoDevice(f"{name} returned status {status}")
+
+
+def fp8_product(library: ctypes.CDLL, extent: int, *, fast: bool) -> Product:
+    """Return a square product of e4m3 matrices with bf16 results.
+
+    out[j, i] = sum over k of left[i, k] * right[j, k], rows contiguous: fp8 products ask for the
+    left matrix transposed.
+    """
+    form = Form(extent, extent, extent, R_8F_E4M3, R_16BF, left_transposed=True, fast_fp8=fast)
+    return Product(library, form)

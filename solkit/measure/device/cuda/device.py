@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from cupy.cuda.function import Module
 
 from solkit.declare import fp8
 from solkit.declare.arg import Arg, Array, Bits, Indices, Normal, Uniform
+from solkit.declare.card import Card
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.dtypes import DTYPES
 from solkit.errors import NoDevice, words
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Call, DeviceLost, Program, Sample, Timer
-from solkit.measure.device.cuda import memory, program
+from solkit.measure.device.cuda import clusters, memory, program
 from solkit.measure.device.cuda.arena import Copies
 from solkit.measure.device.cuda.entries import BITS, ENTRIES, MARKED
 from solkit.measure.device.cuda.timing import Timing
@@ -69,6 +71,7 @@ class CudaDevice:
         self.compute_capability = int(self._device.compute_capability)
         self._sm_count = int(properties["multiProcessorCount"])
         self._instruments = self._load_instruments()
+        self.card = self._card()
         self._timing = Timing(
             self._instruments, wanted=timer, sm_count=self._sm_count, l2_bytes=self.cache_bytes
         )
@@ -149,9 +152,8 @@ class CudaDevice:
 
     def prepare(self, kernel: Kernel, operator: Operator, case: Case, include: Path) -> Program:
         """Compile (or take from the cache) and load a kernel for one case."""
-        limit = int(self._attributes["MaxSharedMemoryPerBlockOptin"])
         return program.prepare(
-            kernel, operator, case, arch=self.arch, include=include, shared_limit_bytes=limit
+            kernel, operator, case, arch=self.arch, include=include, card=self.card
         )
 
     def compile_ahead(
@@ -165,7 +167,9 @@ class CudaDevice:
         )
         with ThreadPoolExecutor(min(cores, _MOST_COMPILERS)) as pool:
             waiting = {
-                pool.submit(program.compile_quietly, kernel, case, self.arch, include): index
+                pool.submit(
+                    program.compile_quietly, kernel, case, self.arch, include, self.card
+                ): index
                 for index, (kernel, case) in enumerate(pairs)
                 if kernel.function is None
             }
@@ -339,6 +343,18 @@ class CudaDevice:
     def release(self) -> None:
         """Give unused memory back to the driver, where it is much."""
         memory.give_back()
+
+    def _card(self) -> Card:
+        """Return what of this card launches may depend on."""
+        card = Card(
+            self.compute_capability,
+            self._sm_count,
+            int(self._attributes["MaxSharedMemoryPerBlockOptin"]),
+            self.cache_bytes,
+        )
+        # A function of its own: the one that floors are read on stays as it was loaded.
+        asked = self._load_instruments()["empty"]
+        return replace(card, most_cluster_blocks=clusters.most_blocks(asked.ptr, card))
 
     def _load_instruments(self) -> dict[str, Any]:
         path = Path(__file__).with_name("instruments.cu")

@@ -212,7 +212,7 @@ def _fp8(device: Device, rates: Rates, rest: Rest, say: Say, note: Say) -> Itera
             for fast in (True, False):
                 sums = "fast" if fast else "fp32"
                 say(f"fp8 {extent}^3, {sums} sums")
-                with closing(cublaslt.Fp8Product(library, extent, fast=fast)) as product:
+                with closing(cublaslt.fp8_product(library, extent, fast=fast)) as product:
                     samples = burst(device, bound_fp8(product, arrays), rest=rest)
                 times_s = tuple(sample.time_s for sample in samples)
                 yield PipeCeiling(
@@ -236,7 +236,7 @@ def fp8_operands(extent: int, rates: Rates) -> tuple[Array, Array, Array, Array]
     return left, right, out, cp.empty(cublaslt.WORKSPACE_BYTES, dtype=cp.uint8)
 
 
-def bound_fp8(product: cublaslt.Fp8Product, arrays: tuple[Array, Array, Array, Array]) -> Call:
+def bound_fp8(product: cublaslt.Product, arrays: tuple[Array, Array, Array, Array]) -> Call:
     """Return the call of a product on these arrays, on CuPy's current stream."""
     product.choose()
     operands = cublaslt.Operands(*(array.data.ptr for array in arrays))

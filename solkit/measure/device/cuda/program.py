@@ -14,19 +14,22 @@ from cupy.cuda.function import Module
 
 from solkit.declare import fp8
 from solkit.declare.arg import Array
+from solkit.declare.card import Card
 from solkit.declare.kernel import Kernel, Launch
 from solkit.declare.operator import Operator
+from solkit.declare.tensor_map import StoredTensor, TensorMap
 from solkit.errors import BadInput
 from solkit.measure.aligned import refuse_unaligned
 from solkit.measure.device import nvrtc
 from solkit.measure.device.base import Buffers, Call, Program
+from solkit.measure.device.cuda import clusters, tensor_maps
+from solkit.measure.device.cuda.extended import ExtendedCall
 from solkit.measure.returned import CUDA_KINDS, bytes_of, claimed, on_device, same_form
 from solkit.model import Case
 
-_STATIC_SHARED_BYTES = 48 * 1024  # more than this must be asked for
-_PORTABLE_CLUSTER = 8  # blocks; a kernel compiled for more must be allowed to run
-# CUfunction_attribute of the driver, which CuPy has no names for.
-_REQUIRED_CLUSTER_WIDTH, _NON_PORTABLE_CLUSTER_ALLOWED = 11, 14
+_GIVEN_SHARED_BYTES = 48 * 1024  # more than this must be asked for
+
+Name = str | int | float | TensorMap
 
 
 def prepare(
@@ -36,12 +39,12 @@ def prepare(
     *,
     arch: str,
     include: Path,
-    shared_limit_bytes: int,
+    card: Card,
 ) -> Program:
     """Compile (or take from the cache) and load a kernel for one case."""
     if kernel.function is not None:
         return _python_program(kernel, operator, case)
-    launches = kernel.launches(case) if kernel.launches else ()
+    launches = kernel.launches_on(case, card)
     if not launches:
         raise BadInput(
             f"{case}: the kernel declares no launch", remedy="return at least one Launch"
@@ -50,20 +53,23 @@ def prepare(
     module = Module()
     module.load(compilation.cubin)
     workspace = {
-        name: cp.empty(size, dtype=cp.uint8) for name, size in _workspace(kernel, case).items()
+        name: cp.empty(size, dtype=cp.uint8)
+        for name, size in kernel.workspace_on(case, card).items()
     }
     steps = []
     for launch in launches:
         function = module.get_function(compilation.lowered[launch.entry])
-        _allow_shared(function, launch, case, shared_limit_bytes)
-        _allow_cluster(function)
-        names = (
+        static_bytes = compilation.functions[launch.entry].shared_bytes or 0
+        _allow_shared(function, launch, static_bytes, case, card)
+        clusters.allow(function.ptr, launch, case, card)
+        names: tuple[Name, ...] = (
             launch.args
             if launch.args is not None
             else (*(arg.name for arg in operator.args_of(case)), *operator.axes)
         )
+        tensors = _mapped(names, operator, case, card)
         _check_parameters(function.ptr, launch, names, operator, case, workspace)
-        steps.append(_step(function, launch, names, case, workspace))
+        steps.append(_step(function, launch, names, case, workspace, tensors))
 
     def bind(buffers: Buffers) -> Call:
         addresses = {name: array.data.ptr for name, array in buffers.items()}
@@ -80,40 +86,86 @@ def _in_turn(calls: Sequence[Call]) -> None:
         call()
 
 
+def _mapped(
+    names: Sequence[Name], operator: Operator, case: Case, card: Card
+) -> dict[TensorMap, StoredTensor]:
+    """Return what each tensor map among the parameters is a map of; BadInput where it can't be."""
+    maps = [name for name in names if isinstance(name, TensorMap)]
+    if maps and not card.has_clusters:
+        raise BadInput(
+            f"{case}: tensor maps are for cards from compute capability 9.0 on, this one has "
+            f"{card.capability_text}",
+            remedy="declare min_compute_capability='9.0', or launch another kernel on such cards: "
+            "launches(case, card)",
+        )
+    return {wanted: wanted.tensor(operator, case) for wanted in maps}
+
+
 def _step(
     function: Any,  # noqa: ANN401  # a CuPy function
     launch: Launch,
-    names: Sequence[str | float],
+    names: Sequence[Name],
     case: Case,
     workspace: Mapping[str, Array],
+    tensors: Mapping[TensorMap, StoredTensor],
 ) -> Callable[[Buffers], Call]:
+    """Return what binds a launch to arrays: CuPy's, or where that can't, the extended launch."""
+
+    def parameter(name: Name, buffers: Buffers) -> Any:  # noqa: ANN401  # array, scalar or map
+        if isinstance(name, TensorMap):
+            return tensor_maps.encoded(name, tensors[name], buffers[name.arg].data.ptr)
+        return _value(name, buffers, case, workspace)
+
     def bind(buffers: Buffers) -> Call:
-        values = tuple(_value(name, buffers, case, workspace) for name in names)
-        return functools.partial(function, launch.grid, launch.block, values, launch.shared_bytes)
+        values = tuple(parameter(name, buffers) for name in names)
+        if not tensors and launch.cluster_shape == (1, 1, 1):
+            return functools.partial(
+                function, launch.grid, launch.block, values, launch.shared_bytes
+            )
+        return ExtendedCall(
+            launch,
+            function.ptr,
+            tuple(map(_packed, values)),
+            stream=_stream,
+            check=driver.check_status,
+            keep=(values, function),
+        )
 
     return bind
 
 
-def _allow_shared(function: Any, launch: Launch, case: Case, limit_bytes: int) -> None:  # noqa: ANN401  # a CuPy function
-    if launch.shared_bytes > limit_bytes:
+def _stream() -> int:
+    return int(cp.cuda.get_current_stream().ptr)
+
+
+def _packed(value: Any) -> Any:  # noqa: ANN401  # array, scalar or map; a ctypes object
+    if isinstance(value, ctypes.Array):
+        return value
+    if isinstance(value, np.generic):
+        return (ctypes.c_float if isinstance(value, np.floating) else ctypes.c_int64)(value.item())
+    return ctypes.c_void_p(value.data.ptr)
+
+
+def _allow_shared(
+    function: Any,  # noqa: ANN401  # a CuPy function
+    launch: Launch,
+    static_bytes: int,
+    case: Case,
+    card: Card,
+) -> None:
+    """Let a launch have the dynamic shared memory it asks for; BadInput where a block has less."""
+    limit_bytes = card.shared_bytes_per_block
+    if launch.shared_bytes + static_bytes > limit_bytes:
+        beside = f" beside {static_bytes} that are declared" * bool(static_bytes)
         raise BadInput(
-            f"{case}: {launch.entry} asks for {launch.shared_bytes} bytes of shared memory, "
-            f"a block has {limit_bytes}",
-            remedy="use a smaller tile or fewer stages on this card",
+            f"{case}: {launch.entry} asks for {launch.shared_bytes} bytes of shared memory"
+            f"{beside}, a block has {limit_bytes}",
+            remedy="use a smaller tile or fewer stages on this card: launches(case, card) finds "
+            "its limit in card.shared_bytes_per_block",
         )
-    if launch.shared_bytes > _STATIC_SHARED_BYTES:
+    if launch.shared_bytes + static_bytes > _GIVEN_SHARED_BYTES:
         attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver.funcSetAttribute(function.ptr, attribute, launch.shared_bytes)
-
-
-def _allow_cluster(function: Any) -> None:  # noqa: ANN401  # a CuPy function
-    """Let a kernel run whose cluster has more blocks than every card with clusters takes."""
-    try:
-        width = driver.funcGetAttribute(_REQUIRED_CLUSTER_WIDTH, function.ptr)
-    except driver.CUDADriverError:  # a driver older than clusters
-        return
-    if width > _PORTABLE_CLUSTER:
-        driver.funcSetAttribute(function.ptr, _NON_PORTABLE_CLUSTER_ALLOWED, 1)
 
 
 def compile_kernel(
@@ -137,10 +189,10 @@ def compile_kernel(
     )
 
 
-def compile_quietly(kernel: Kernel, case: Case, arch: str, include: Path) -> None:
+def compile_quietly(kernel: Kernel, case: Case, arch: str, include: Path, card: Card) -> None:
     """Compile for the cache; what is wrong is said when the case's turn comes."""
     with contextlib.suppress(Exception):
-        launches = kernel.launches(case) if kernel.launches else ()
+        launches = kernel.launches_on(case, card)
         if launches:
             compile_kernel(kernel, launches, arch, include)
 
@@ -193,10 +245,6 @@ def _typed(array: Array, dtype: str) -> Array:
     return array.view(bfloat16)
 
 
-def _workspace(kernel: Kernel, case: Case) -> Mapping[str, int]:
-    return kernel.workspace(case) if kernel.workspace else {}
-
-
 def _value(name: str | float, buffers: Buffers, case: Case, workspace: Mapping[str, Array]) -> Any:  # noqa: ANN401  # array or scalar
     if isinstance(name, str):
         if name in buffers:
@@ -215,26 +263,32 @@ def _value(name: str | float, buffers: Buffers, case: Case, workspace: Mapping[s
 def _check_parameters(
     pointer: int,
     launch: Launch,
-    names: Sequence[str | float],
+    names: Sequence[Name],
     operator: Operator,
     case: Case,
     workspace: Mapping[str, Array],
 ) -> None:
     """Refuse a launch whose argument list isn't the one the compiled function takes."""
     dummies = {arg.name: None for arg in operator.args_of(case)}
-    sizes = [
-        8 if isinstance(name, (str, int)) else 4
-        for name in names
-        if _value(name, dummies, case, workspace) is not False
-    ]
+    for name in names:
+        if not isinstance(name, TensorMap):
+            _value(name, dummies, case, workspace)
+    sizes = [_parameter_bytes(name) for name in names]
     taken = _parameter_sizes(pointer)
     if taken is not None and taken != sizes:
         raise BadInput(
             f"{case}: {launch.entry} takes {len(taken)} parameters of {taken} bytes, the "
             f"declaration passes {len(sizes)} ({', '.join(map(str, names))}) of {sizes} bytes",
             remedy="a pointer for each argument, then a long long for each axis; or name them in "
-            "Launch(args=...)",
+            "Launch(args=...), TensorMap(...) for a `const __grid_constant__ TensorMap`",
         )
+
+
+def _parameter_bytes(name: Name) -> int:
+    """Return what a parameter takes: a pointer or an axis 8 bytes, like a Python int."""
+    if isinstance(name, TensorMap):
+        return tensor_maps.MAP_BYTES
+    return 4 if isinstance(name, float) else 8
 
 
 def _parameter_sizes(pointer: int) -> list[int] | None:
