@@ -6,14 +6,15 @@
 // cols a multiple of VEC; the caller takes VEC = 16 bytes where that holds.
 // Traffic: rows x cols x (2 reads + 2 writes) + 2 cols. Ceiling: DRAM.
 // Technique: the row of h stays in registers, packed; x and residual are loaded as add_rmsnorm loads
-// them. Mean and variance come of one round of shuffles a warp, as deviations from a pivot, and are
-// joined behind one barrier (norm.cuh, row_moments).
+// them, weight and bias beside them where a thread has two vectors of each. Mean and variance come of
+// one round of shuffles a warp, as deviations from a pivot, and are joined behind one barrier
+// (norm.cuh, row_moments).
 // add_layernorm: several rows a warp, a warp or a block a row. add_layernorm_cluster: where rows are
 // few, and some thousands of long ones, several blocks a row, which send their moments into each
 // other's shared memory; cards without clusters (before CC 9.0) take the passes of
 // add_layernorm_looped. add_layernorm_looped: rows too long for registers; h is written, and read
 // again for the squares and for y (mostly from L2).
-// Measured on an H200, bf16, 2026-11-30, against its own streams at the same traffic: 32768 x 4096 in
+// Measured on an H200, bf16, 2026-12-01, against its own streams at the same traffic: 32768 x 4096 in
 // 258.4 us (97 %), 8192 x 2560 in 41.0 us (98 %), 1 x 16384 in 1.9 us.
 #include "norm.cuh"
 
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(ROW_THREADS* ROWS, resident_blocks(ROW_THREADS
     add_layernorm(const T* __restrict__ x, const T* __restrict__ residual,
                   const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y, T* h,
                   long long rows, long long cols, float epsilon) {
-  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, AT_ONCE, RESIDENT == 1>(
+  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, AT_ONCE, RESIDENT == 1 || CHUNKS <= 2>(
       x, residual, weight, bias, y, h, rows, cols, epsilon);
 }
 

@@ -3,15 +3,17 @@
 // x, y [rows, cols], weight [cols]; dtypes fp32, fp16, bf16; fp32 inside, y rounded once. cols a
 // multiple of VEC; the caller takes VEC = 16 bytes where that holds.
 // Traffic: rows x cols x (1 read + 1 write) + cols. Ceiling: DRAM.
-// Technique: the row is read once and stays in registers, packed, until it is written. All its loads,
-// and the weight's, are under way before the first of them is needed; the sum of squares costs
-// shuffles and, where a row has several warps, one barrier.
+// Technique: the row is read once and stays in registers, packed, until it is written. All its loads
+// are under way before the first of them is needed; the sum of squares costs shuffles and, where a row
+// has several warps, one barrier. Threads of two vectors ask for the weight beside the row, before its
+// first use (EARLY, and where an SM has one block) or just behind it, which saves registers; threads of
+// more have no room for it and ask behind the sum.
 // rmsnorm: several rows a warp, a warp or a block a row. rmsnorm_cluster: where rows are few, several
 // blocks a row, which send their sums into each other's shared memory; cards without clusters
 // (before CC 9.0) take the passes of rmsnorm_looped. rmsnorm_looped: rows too long for registers are
 // read a second time, from L2 where they still are.
-// Measured on an H200, bf16, 2026-11-30, against its own streams at the same traffic: 32768 x 8192 in
-// 257.3 us (97 %), 8192 x 4096 in 33.2 us (96 %), 1 x 16384 in 1.6 us.
+// Measured on an H200, bf16, 2026-12-01, against its own streams at the same traffic: 32768 x 8192 in
+// 257.6 us (97 %), 8192 x 4096 in 32.5 us (99 %), 512 x 16384 in 9.9 us (94 %), 1 x 16384 in 1.6 us.
 #include "norm.cuh"
 
 using namespace solkit;
@@ -65,13 +67,14 @@ __device__ __forceinline__ void in_passes(const T* __restrict__ x, const T* __re
   }
 }
 
-// RESIDENT blocks of it should stand on an SM at once.
-template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int RESIDENT>
+// RESIDENT blocks of it should stand on an SM at once. EARLY: the weight is waited for with the row,
+// where a thread has registers for both.
+template <typename T, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int RESIDENT, bool EARLY>
 __global__ void __launch_bounds__(ROW_THREADS* ROWS, resident_blocks(ROW_THREADS* ROWS, RESIDENT))
     rmsnorm(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y,
             long long rows, long long cols, float epsilon) {
-  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, RESIDENT == 1>(x, weight, y, rows, cols,
-                                                                    epsilon);
+  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, RESIDENT == 1 || (EARLY && CHUNKS <= 2)>(
+      x, weight, y, rows, cols, epsilon);
 }
 
 template <typename T, int RANKS, int THREADS, int VEC, int CHUNKS>

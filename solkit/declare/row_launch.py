@@ -14,13 +14,15 @@ def row_launch(
     *,
     args: tuple[str | int | float, ...] | None = None,
     more: str = "",
+    block_more: str = "",
 ) -> Launch:
     """Return the one launch of a kernel over `rows` of `cols`.
 
     The source has three templates: `name` (threads, rows and chunks of a block, how many blocks an
     SM should hold and, where the limits say, how many chunks are asked for at once), `name`_cluster
     (a cluster of blocks a row) and `name`_looped (a row that no registers hold). more: what follows
-    their sizes among the template arguments. args: the launch's.
+    their sizes among the template arguments; block_more: what follows in the first of the three
+    alone. args: the launch's.
     """
     rows, vec = case.shape["rows"], vector_items(case, "cols")
     vectors, vector_bytes = case.shape["cols"] // vec, vec * case.item_bytes
@@ -35,6 +37,8 @@ def row_launch(
         form, sizes = "", f"{held}, {layout.resident}"
         if limits.at_once:
             sizes += f", {min(limits.at_once, layout.chunks)}"
+        if block_more:
+            sizes += f", {block_more}"
         grid, block = ceil_div(rows, layout.rows), layout.threads * layout.rows
     entry = f"{name}{form}<{', '.join(filter(None, (case.ctype, sizes, more)))}>"
     return Launch(entry, grid=(grid, 1, 1), block=(block, 1, 1), args=args)
