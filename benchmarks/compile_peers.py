@@ -2,12 +2,12 @@
 
     python benchmarks/compile_peers.py --shapes benchmarks/sweeps/memory.yaml --processes 16
 
-torch.compile, Triton (for Liger) and quack compile at the first call of a case: for seconds each,
-and one after the other in a run. Here they fill their caches, which the run finds: give both the
-same TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR and QUACK_CACHE_DIR. Each process takes its share of
-the cases and calls each once, on arrays of zeros. Needs the GPU; nothing is measured, and what
-Inductor timed to choose between configurations is forgotten: the processes share the card, and the
-run, which has it alone, chooses again.
+torch.compile, Triton (its own and Liger's) and quack compile at the first call of a case: for
+seconds each, and one after the other in a run. Here they fill their caches, which the run finds:
+give both the same TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR and QUACK_CACHE_DIR. Each process takes
+its share of the cases and calls each once, on arrays of zeros. Needs the GPU; nothing is measured,
+and what Inductor and quack timed to choose between configurations is forgotten: the processes share
+the card, and the run, which has it alone, chooses again.
 """
 
 import argparse
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     import torch
 
 PEERS = Path(__file__).parent / "peers"
-EVERY_SHAPE = ("torch_compile",)  # it is told every extent
-ROW_AXES = ("rows", "tokens", "batch")  # what a Triton or CuTe kernel gets at run time
-COMPILING = (*EVERY_SHAPE, "liger", "quack")
+EVERY_SHAPE = ("torch_compile", "triton")  # told every extent, or choosing by them what to compile
+# What a Triton or CuTe kernel gets at run time.
+RUN_TIME_AXES = ("rows", "tokens", "batch", "M", "N", "K")
+COMPILING = (*EVERY_SHAPE, "liger", "quack", "quack_tuned")
 MOST_CASES = 10_000
-CACHE = "TORCHINDUCTOR_CACHE_DIR"
+CACHE, QUACK_CACHE = "TORCHINDUCTOR_CACHE_DIR", "QUACK_CACHE_DIR"
+CHOICES = {CACHE: "*.best_config", QUACK_CACHE: "*.autotune.json"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,8 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         subprocess.Popen([*command, "--share", str(share)]) for share in range(asked.processes)
     ]
     failed = sum(share.wait() != 0 for share in shares)
-    for choice in Path(os.environ[CACHE]).rglob("*.best_config"):
-        choice.unlink()
+    for cache, names in CHOICES.items():
+        if os.environ.get(cache):
+            for choice in Path(os.environ[cache]).rglob(names):
+                choice.unlink()
     print(f"{monotonic() - started_s:.0f} s; {failed} of {len(shares)} processes had failing cases")
     return int(failed > 0)
 
@@ -99,14 +103,16 @@ def distinct(cases: Iterable[Case]) -> list[Case]:
     found: dict[tuple[object, ...], Case] = {}
     for case in sorted(cases, key=_rows):
         own = case.kernel in EVERY_SHAPE
-        axes = tuple((axis, n) for axis, n in case.shape.items() if own or axis not in ROW_AXES)
+        axes = tuple(
+            (axis, n) for axis, n in case.shape.items() if own or axis not in RUN_TIME_AXES
+        )
         params = tuple(case.params.items())
         found.setdefault((case.operator, case.kernel, case.dtype, axes, params), case)
     return list(found.values())
 
 
 def _rows(case: Case) -> tuple[int, ...]:
-    return tuple(case.shape.get(axis, 0) for axis in ROW_AXES)
+    return tuple(case.shape.get(axis, 0) for axis in RUN_TIME_AXES)
 
 
 def call(declared: registry.Registry, case: Case) -> None:

@@ -71,7 +71,25 @@ REFUSALS = {
     "rope": None,
     "moe_topk": _powers_of_two,
 }
-KERNELS = tuple(
-    peer("quack", operator, later("quack_calls", operator), needs=NEEDS, refuse=refuse)
-    for operator, refuse in REFUSALS.items()
+PRODUCTS = {
+    "quack": ("matmul_add", "gemm_add by the configuration that is the card's default"),
+    "quack_tuned": ("matmul_add_tuned", "gemm_add by the fastest of its configurations"),
+}
+KERNELS = (
+    *(
+        peer("quack", operator, later("quack_calls", operator), needs=NEEDS, refuse=refuse)
+        for operator, refuse in REFUSALS.items()
+    ),
+    *(
+        peer(
+            name,
+            "matmul_add",
+            later("quack_products", function),
+            needs=NEEDS,
+            dtypes=("bf16", "fp16"),
+            summary=summary,
+            by_name_only=name == "quack_tuned",  # it compiles 44 for each dtype and layout
+        )
+        for name, (function, summary) in PRODUCTS.items()
+    ),
 )

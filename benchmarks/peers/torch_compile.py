@@ -30,14 +30,27 @@ OPERATORS = (
     "write",
     "triad",
 )
-KERNELS = tuple(
-    peer(
-        "torch_compile",
-        operator,
-        later("compiled", "run", operator),
-        refuse=REFUSALS.get(operator),
-        summary="Inductor's kernels for static shapes, the default mode",
-        by_name_only=True,  # it compiles for seconds: sweeps say in which shapes
-    )
-    for operator in OPERATORS
+PRODUCTS = ("matmul_add",)  # their tiles are a matter of choice
+KERNELS = (
+    *(
+        peer(
+            "torch_compile",
+            operator,
+            later("compiled", "run", operator),
+            refuse=REFUSALS.get(operator),
+            summary="Inductor's kernels for static shapes, the default mode",
+            by_name_only=True,  # it compiles for seconds: sweeps say in which shapes
+        )
+        for operator in OPERATORS
+    ),
+    *(
+        peer(
+            "torch_compile",
+            operator,
+            later("compiled", "tuned", operator),
+            summary="Inductor's max-autotune for static shapes: Triton's tiles or cuBLAS",
+            by_name_only=True,
+        )
+        for operator in PRODUCTS
+    ),
 )

@@ -24,6 +24,7 @@ OPERATORS = (
     "attention_decode",
     "adamw",
     "dequant_gemv",
+    "matmul_add",
 )
 KERNELS = tuple(
     peer(

@@ -29,6 +29,7 @@ SUMMARIES = {
     "embedding": "F.embedding",
     "adamw": "torch._fused_adamw_",
     "dequant_gemv": "torch._weight_int8pack_mm",
+    "matmul_add": "torch.addmm",
     "copy": "Tensor.copy_",
     "read": "torch.sum",
     "write": "Tensor.copy_ of the pattern, broadcast",

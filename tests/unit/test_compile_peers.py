@@ -30,3 +30,20 @@ def test_a_library_s_kernel_is_called_for_the_fewest_rows_it_is_compiled_the_sam
         case("liger", 512),
     ]
     assert cases[1:] == distinct(cases)
+
+
+def test_a_product_s_extents_are_run_time_values_of_quack_and_choices_of_triton() -> None:
+    """It compiles quack once for a dtype and layout; what Triton compiles depends on the rows."""
+
+    def product(kernel: str, rows: int, weight: str = "kn") -> Case:
+        shape = {"M": rows, "N": 4096, "K": 4096}
+        return Case("matmul_add", kernel, shape, "bf16", {"weight": weight})
+
+    cases = [
+        product("triton", 16),
+        product("triton", 8192),
+        product("quack_tuned", 16),
+        product("quack_tuned", 8192),
+        product("quack_tuned", 8192, "nk"),
+    ]
+    assert [cases[0], cases[2], cases[1], cases[4]] == distinct(cases)

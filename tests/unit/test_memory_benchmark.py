@@ -17,7 +17,7 @@ from solkit import record as records
 from solkit.bound import bound, measured_roof
 from solkit.declare.catalog import LocalCatalog
 from solkit.declare.registry import bundled, load
-from solkit.model import Case, Failed, Measured, Outcome, Run, Skipped, Work
+from solkit.model import Case, Failed, Outcome, Skipped, Work
 from solkit.plan.jobs import plan
 from solkit.plan.specs import find, load_specs
 from solkit.plan.sweep import read_sweep
@@ -26,7 +26,10 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import memory  # noqa: E402  # a script, found by the path above
-from memory_parts import bars, page, runs, segments, standing  # noqa: E402
+from beside_parts import bars as beside  # noqa: E402
+from beside_parts import runs, standing  # noqa: E402
+from beside_parts.sweep import PEERS  # noqa: E402
+from memory_parts import bars, page, segments  # noqa: E402
 
 OPERATORS = (
     *("rmsnorm", "add_rmsnorm", "add_layernorm", "quant_fp8", "softmax", "cross_entropy"),
@@ -58,7 +61,7 @@ def stood(*outcomes: Outcome) -> standing.Standing:
 
 def verdict(title: str, *shapes: standing.Standing) -> tuple[str, bool | None]:
     """Return what a bar says of shapes: the counts, and whether all keep it."""
-    found = bars.held(bars.BARS[TITLES.index(title)], shapes).verdict
+    found = beside.held(bars.BARS[TITLES.index(title)], shapes).verdict
     return found.figure.split(";")[0], found.passed
 
 
@@ -125,7 +128,7 @@ def test_a_kernel_of_solkit_without_a_time_misses_every_bar_of_its_shape() -> No
     )
     for title in ("every shape that was reached", TITLES[1], TITLES[-1]):
         assert ("0 of 1", False) == verdict(title, found)
-    assert "no time: check: wrong values" == bars.told(bars.BARS[1], found)
+    assert "no time: check: wrong values" == beside.told(bars.BARS[1], found)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +221,7 @@ def test_without_ceilings_a_roof_proves_nothing() -> None:
     run = replace(synthetic_run([measured(case(), copied(2**30), time_s=1.0)]), ceilings=None)
     (found,) = standing.standings([run])
     assert ("not measured", None) == verdict(TITLES[1], found)
-    assert (found,) == bars.held(bars.BARS[1], [found]).unknown
+    assert (found,) == beside.held(bars.BARS[1], [found]).unknown
 
 
 def test_the_worst_shape_is_named_with_its_figure_and_all_that_miss_are_listed() -> None:
@@ -228,7 +231,7 @@ def test_the_worst_shape_is_named_with_its_figure_and_all_that_miss_are_listed()
         stood(measured(case(rows=rows), work, time_s=roof_s(work) / share))
         for rows, share in ((1, 0.97), (2, 0.5), (3, 0.7))
     ]
-    found = bars.held(bars.BARS[1], shapes)
+    found = beside.held(bars.BARS[1], shapes)
     assert (
         "1 of 3; worst: swiglu rows=2 cols=4096 bf16, SOL@measured 50.0 %" == found.verdict.figure
     )
@@ -242,9 +245,11 @@ def test_every_operator_is_of_one_segment_and_of_the_sweep() -> None:
     """Nineteen operators; the segments are the sweep, and nothing is in two of them."""
     held = [name for names in segments.SEGMENTS.values() for name in names]
     assert sorted(OPERATORS) == sorted(held)
-    swept = re.findall(r"- operator: (\w+)", (ROOT / segments.SHAPES).read_text(encoding="utf-8"))
+    swept = re.findall(
+        r"- operator: (\w+)", (ROOT / segments.SWEEP.shapes).read_text(encoding="utf-8")
+    )
     assert set(OPERATORS) == set(swept)
-    command = segments.command("rows", Path("out"), device="cuda", budget_s=0.15)
+    command = segments.SWEEP.command("rows", Path("out"), device="cuda")
     assert "operator=" + "|".join(segments.SEGMENTS["rows"]) in command
 
 
@@ -252,14 +257,14 @@ def test_every_operator_is_of_one_segment_and_of_the_sweep() -> None:
 def catalog() -> LocalCatalog:
     """Return the bundled declarations and the peers', none of which needs its package to load."""
     registry = bundled()
-    registry.add(load(ROOT / segments.PEERS), where="peers")
+    registry.add(load(ROOT / PEERS), where="peers")
     return LocalCatalog(registry)
 
 
 @pytest.fixture(scope="module")
 def cases(catalog: LocalCatalog) -> tuple[Case, ...]:
     """Return the sweep's cases."""
-    return read_sweep(ROOT / segments.SHAPES, catalog, device="cuda").cases
+    return read_sweep(ROOT / segments.SWEEP.shapes, catalog, device="cuda").cases
 
 
 def test_the_sweep_plans_for_an_h200(catalog: LocalCatalog, cases: tuple[Case, ...]) -> None:
@@ -363,7 +368,7 @@ def made(at: Path, card: Card, *more: str) -> int:
     """Measure with an invented card into a folder; return the exit code."""
     (at / "page.md").write_text(f"# Benchmarks\n\n{NOTHING}\nThe end.\n")
     where = ["--runs", str(at / "memory"), "--work", str(at / "work")]
-    return memory.main([*where, "--page", str(at / "page.md"), *more], card)
+    return memory.SCRIPT.main([*where, "--page", str(at / "page.md"), *more], card)
 
 
 def counts(at: Path) -> dict[str, int]:
@@ -388,16 +393,16 @@ def test_all_segments_are_measured_kept_judged_and_shown(
     assert text.startswith("# Benchmarks\n\n<!-- memory:begin -->\nMeasured on 2026-01-31: ")
     assert text.endswith("<!-- memory:end -->\n\nThe end.\n")
     where = ["--runs", str(tmp_path / "memory"), "--page", str(tmp_path / "page.md")]
-    assert 0 == memory.main(["--check", *where])
+    assert 0 == memory.SCRIPT.main(["--check", *where])
     (tmp_path / "page.md").write_text(text.replace("SOL", "sol", 1))
-    assert 1 == memory.main(["--check", *where])
+    assert 1 == memory.SCRIPT.main(["--check", *where])
     assert 3 == len(card.commands)  # --check measures nothing
 
 
 def test_the_page_is_made_from_the_runs(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     """What a reader sees of invented runs, one of which was cut."""
     made(tmp_path, Card(cut={"rows": 7}))
-    found = page.render(runs.load(tmp_path / "memory"), {"torch": "2.99"})
+    found = page.render(runs.load(tmp_path / "memory", segments.SWEEP), {"torch": "2.99"})
     golden("memory_benchmark.md", found)
 
 
@@ -472,7 +477,7 @@ def test_nothing_of_the_machine_is_kept(tmp_path: Path) -> None:
 
     (tmp_path / "page.md").write_text(NOTHING)
     where = ["--runs", str(tmp_path / "kept"), "--work", str(work), "--only", "rows"]
-    assert 0 == memory.main([*where, "--page", str(tmp_path / "page.md")], card)
+    assert 0 == memory.SCRIPT.main([*where, "--page", str(tmp_path / "page.md")], card)
     text = (tmp_path / "kept" / "rows.jsonl").read_text()
     assert '"way":"rows benchmarks/peers/a.py b"' in text
 
@@ -480,27 +485,6 @@ def test_nothing_of_the_machine_is_kept(tmp_path: Path) -> None:
 def test_an_unknown_segment_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     """The message names the stranger and every segment there is."""
     with pytest.raises(SystemExit) as ended:
-        memory.options(["--only", "norms,sums"])
+        memory.SCRIPT.options(["--only", "norms,sums"])
     assert 2 == ended.value.code
     assert "sums; known: norms, elementwise, rows" in capsys.readouterr().err
-
-
-# What is recorded.
-
-
-def test_the_committed_section_is_the_committed_runs() -> None:
-    """After a new recording: python benchmarks/memory.py --docs."""
-    assert 0 == memory.main(["--check"])
-
-
-@pytest.mark.skipif(not memory.KEPT.is_dir(), reason="no run was recorded yet")
-def test_the_recorded_runs_are_of_a_real_card_and_small() -> None:
-    """An H200, cold, checked, each with its samples; no place of the machine that made them."""
-    recorded: list[Run] = runs.load(memory.KEPT)
-    assert {"NVIDIA H200"} == {run.facts.name for run in recorded}
-    outcomes = [each for run in recorded for each in run.outcomes if isinstance(each, Measured)]
-    assert {"cold"} == {each.case.cache_mode for each in outcomes}
-    assert all(len(each.times_s) >= 7 for each in outcomes)
-    assert memory.MOST_BYTES > sum(path.stat().st_size for path in memory.KEPT.glob("*"))
-    text = "".join(path.read_text(encoding="utf-8") for path in memory.KEPT.glob("*"))
-    assert f"{tempfile.gettempdir()}/" not in text

@@ -19,9 +19,10 @@ from solkit.declare.dims import dim
 from solkit.declare.operator import Operator
 
 PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
+DECLARED = registry.load(PEERS)
 KERNELS = {
     (item.operator_name, item.name): item
-    for item in registry.load(PEERS)
+    for item in DECLARED
     if item.name != "cupy"  # a dependency, not a library that may be missing
 }
 OPERATORS = registry.bundled().operators
@@ -48,6 +49,13 @@ SHAPES = {
     "read": NORM,
     "write": {"elements": 5000},
     "triad": {"elements": 33},
+    "matmul_add": {"M": 5, "N": 16, "K": 24},
+}
+LIBRARIES = {
+    "liger": "liger_kernel",
+    "quack": "quack",
+    "quack_tuned": "quack",
+    "triton": "triton",
 }
 
 
@@ -59,7 +67,7 @@ def cases(kernel: Kernel) -> Iterator[Case]:
             operator.name,
             kernel.name,
             SHAPES[operator.name],
-            "fp32" if "fp32" in operator.dtypes else "bf16",
+            "fp32" if "fp32" in {*operator.dtypes} & {*kernel.dtypes} else "bf16",
             dict(zip(operator.params, values, strict=True)),
         )
 
@@ -94,7 +102,7 @@ def test_a_peer_is_one_of_a_bundled_operator_and_says_what_it_lacks(key: tuple[s
     """Its operator exists; without its library, every case says what to install."""
     kernel = KERNELS[key]
     assert kernel.operator_name in OPERATORS
-    library = {"liger": "liger_kernel", "quack": "quack"}.get(kernel.name, "torch")
+    library = LIBRARIES.get(kernel.name, "torch")
     for case in cases(kernel):
         if find_spec("torch") is None:
             assert kernel.refusal(case) == "torch is not installed: pip install torch"
@@ -112,7 +120,7 @@ def test_describing_a_peer_loads_no_library() -> None:
     told = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert f"{len(KERNELS) + 1} []" == told.stdout.strip()
+    assert f"{len(DECLARED)} []" == told.stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -209,9 +217,13 @@ def compare(kernel: Kernel, operator: Operator, case: Case) -> None:
         if arg.role == "out":
             arrays[arg.name] = torch.full(arg.shape(case), 99, dtype=dtype)
             continue
-        arrays[arg.name] = torch.from_numpy(filled(arg, case, seed)).to(dtype)
+        values = torch.from_numpy(filled(arg, case, seed)).to(dtype)
         kind = torch.int64 if arg.name in gathering else torch.float64
-        given[arg.name] = arrays[arg.name].to(kind).numpy()
+        given[arg.name] = values.to(kind).numpy()
+        order = arg.stored_places(case.params)
+        arrays[arg.name] = values.permute([order.index(place) for place in range(len(order))])
+        arrays[arg.name] = arrays[arg.name].contiguous()
+        assert arg.stored_shape(case) == tuple(arrays[arg.name].shape)
     asked = inspect.signature(operator.reference).parameters
     taken = {name: case.params[name] for name in operator.reference_params}
     taken |= {axis: np.arange(case.shape[axis]) for axis in asked if axis in case.shape}

@@ -167,6 +167,21 @@ def dequant_sum(x: Tensor, weight: Tensor, scale: Tensor, weight_dtype: str) -> 
     return part.sum((-1, -2)).to(x.dtype)
 
 
+def matmul_add(  # as many as the operator has arguments
+    x: Tensor, w: Tensor, residual: Tensor, weight: str, alpha: float = 1.0, beta: float = 1.0
+) -> Tensor:
+    """Return alpha x @ w + beta residual."""
+    product = x @ stored(w, weight)
+    if alpha == beta == 1:
+        return product + residual
+    return alpha * product + beta * residual
+
+
+def stored(w: Tensor, weight: str) -> Tensor:
+    """Return a weight as [K, N], whichever way it is stored: a view."""
+    return w if weight == "kn" else w.t()
+
+
 def copy(x: Tensor) -> Tensor:
     """Return x: whoever writes it makes the copy."""
     return x

@@ -13,6 +13,7 @@ from peers.parts.formulas import (
     PERIOD,
     RMS_EPSILON,
     STEP,
+    stored,
 )
 from torch import Tensor
 from torch.nn import functional
@@ -73,6 +74,19 @@ def _step(device: torch.device) -> Tensor:
 def dequant_gemv(x: Tensor, weight: Tensor, scale: Tensor, **_rest: object) -> Tensor:
     """Return the product with int8 weights, a scale a row."""
     return torch._weight_int8pack_mm(x, weight, scale)  # noqa: SLF001  # it has no public name
+
+
+def matmul_add(  # as many as the operator has arguments
+    x: Tensor,
+    w: Tensor,
+    residual: Tensor,
+    out: Tensor,
+    weight: str,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+) -> None:
+    """Call addmm: it copies the residual into out, and has cuBLAS add the product."""
+    torch.addmm(residual, x, stored(w, weight), alpha=alpha, beta=beta, out=out)
 
 
 def copy(x: Tensor, y: Tensor) -> None:

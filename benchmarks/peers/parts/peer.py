@@ -11,7 +11,12 @@ from typing import Any
 
 from solkit import Case, Kernel
 
-INSTALL = {"torch": "torch", "liger_kernel": "liger-kernel", "quack": "quack-kernels"}
+INSTALL = {
+    "torch": "torch",
+    "triton": "triton",
+    "liger_kernel": "liger-kernel",
+    "quack": "quack-kernels",
+}
 
 
 def peer(

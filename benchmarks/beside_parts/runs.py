@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
 
-from memory_parts import segments
+from beside_parts.sweep import Sweep, finish
 
 from solkit.errors import SolkitError
 from solkit.model import Failed, Measured, Run
@@ -24,10 +24,6 @@ from solkit.record import read
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = "versions.json"  # of the peers' packages: a run's header has solkit's own
-PACKAGES = (
-    *("torch", "triton", "liger-kernel", "quack-kernels"),
-    *("nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-cutlass-dsl"),
-)
 GRACE_S = 25.0  # for the report, once a run was told to stop
 LEAST_S = 30.0  # a segment needs as long to begin: the peers' imports, the ceilings
 CASES_FAILED, INTERRUPTED = 3, 130  # exit codes of `solkit run` that a segment may end with
@@ -39,17 +35,16 @@ Talk = Callable[[Sequence[str], Path, float], str]  # arguments, log, seconds ->
 class Plan:
     """What is to be measured, where it is made and kept, and how long it may take in all.
 
-    work: folders of `solkit run`, one a segment. kept: the files that are judged. resume: go on
-    with what is in `work`, where it was cut.
+    names: of the sweep's segments. work: folders of `solkit run`, one a segment. kept: the files
+    that are judged. resume: go on with what is in `work`, where it was cut.
     """
 
+    sweep: Sweep
     names: tuple[str, ...]
     kept: Path
     work: Path
     seconds: float
     device: str = "cuda"
-    budget_s: float = segments.BUDGET_S
-    shapes: Path = segments.SHAPES
     resume: bool = False
 
 
@@ -75,12 +70,10 @@ def _measure_one(name: str, plan: Plan, left_s: float, talk: Talk) -> str:
     if left_s < LEAST_S:
         return f"not begun: {left_s:.0f} s are left"
     if known is not None:
-        arguments = segments.finish(out)
+        arguments = finish(out)
     else:
         shutil.rmtree(out, ignore_errors=True)
-        arguments = segments.command(
-            name, out, device=plan.device, budget_s=plan.budget_s, shapes=plan.shapes
-        )
+        arguments = plan.sweep.command(name, out, device=plan.device)
     how = talk(arguments, plan.work / f"{name}.log", left_s)
     if not record.exists():
         return f"it left no run: {how}"
@@ -139,7 +132,7 @@ def _keep(name: str, plan: Plan, record: Path) -> str:
     for place in (plan.work, ROOT, Path(tempfile.gettempdir())):
         text = text.replace(f"{place}{os.sep}", "")
     (plan.kept / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    versions = json.dumps(_versions(), indent=1)
+    versions = json.dumps(_versions(plan.sweep.packages), indent=1)
     (plan.kept / VERSIONS).write_text(f"{versions}\n", encoding="utf-8")
     try:
         run = read(plan.kept / f"{name}.jsonl")
@@ -153,9 +146,9 @@ def _keep(name: str, plan: Plan, record: Path) -> str:
     return f"{lost} of {run.planned_count} cases were not reached" if lost > 0 else ""
 
 
-def _versions() -> dict[str, str]:
+def _versions(packages: Sequence[str]) -> dict[str, str]:
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -173,12 +166,12 @@ def _ended(record: Path) -> str | None:
         return None
 
 
-def load(kept: Path) -> list[Run]:
+def load(kept: Path, sweep: Sweep) -> list[Run]:
     """Return the recorded runs, in the order of the segments; others in a folder come after them.
 
     One that can't be read is as good as none, and is said.
     """
-    order = [f"{name}.jsonl" for name in segments.SEGMENTS]
+    order = [f"{name}.jsonl" for name in sweep.segments]
     paths = sorted(
         kept.glob("*.jsonl"),
         key=lambda path: (order.index(path.name) if path.name in order else len(order), path.name),
