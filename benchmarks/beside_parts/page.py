@@ -24,6 +24,7 @@ def environment(runs: Sequence[Run], versions: Mapping[str, str], folder: str) -
     """
     base = runs[0]
     cards = {run.facts.uuid for run in runs}
+    days = " and ".join(sorted({run.created[:10] for run in runs}))
     power_w = base.facts.power_limit_w
     power = f", power limit {units.power(power_w)}" if power_w else ""
     held = {name: base.versions[name] for name in ("solkit", "cupti") if name in base.versions}
@@ -31,7 +32,7 @@ def environment(runs: Sequence[Run], versions: Mapping[str, str], folder: str) -
     ends = sum(run.ended == "complete" for run in runs)
     planned = sum(run.planned_count or len(run.outcomes) for run in runs)
     text = (
-        f"Measured on {base.created[:10]}: {base.facts.name}, driver {base.facts.driver}{power}, "
+        f"Measured on {days}: {base.facts.name}, driver {base.facts.driver}{power}, "
         f"timed by {base.method}, cold L2, seed {base.seed}; {packages}. "
         f"{sum(len(run.outcomes) for run in runs):,} of {planned:,} cases, in "
         f"{counted(len(runs), 'segment')} ([{folder}]({folder})), {ends} of them whole.\n"

@@ -39,7 +39,8 @@ A kernel that fails, or that a library refuses, is left out of its shape; the ot
 READING = """\
 ### What a reader may conclude
 
-- The figures are of one card, one day and these versions. Another H200 may be some percent off.
+- The figures of a shape are of one card, one hour and these versions. Another H200 may be some
+  percent off.
 - A factor within 3 % of 1 is a tie.
 - Small shapes are bound by the launch and by latency: there the factor is one of microseconds, and
   in a program that launches from Python the launch cost beside it may well be what counts.

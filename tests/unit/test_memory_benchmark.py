@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import memory  # noqa: E402  # a script, found by the path above
 from beside_parts import bars as beside  # noqa: E402
+from beside_parts import page as shared_page  # noqa: E402
 from beside_parts import runs, standing  # noqa: E402
 from beside_parts.sweep import PEERS  # noqa: E402
 from memory_parts import bars, page, segments  # noqa: E402
@@ -404,6 +405,15 @@ def test_the_page_is_made_from_the_runs(tmp_path: Path, golden: Callable[[str, s
     made(tmp_path, Card(cut={"rows": 7}))
     found = page.render(runs.load(tmp_path / "memory", segments.SWEEP), {"torch": "2.99"})
     golden("memory_benchmark.md", found)
+
+
+def test_segments_of_two_days_and_cards_say_so() -> None:
+    """A segment that was measured anew is of another day, and maybe of another card."""
+    first = synthetic_run([])
+    later = replace(first, created="2026-02-01T00:10:00Z", facts=replace(first.facts, uuid="GPU-2"))
+    text = shared_page.environment([later, first], {}, "h200/memory")
+    assert text.startswith("Measured on 2026-01-31 and 2026-02-01: Example GPU 100, ")
+    assert text.endswith("\n**The segments are from 2 cards of this model.**\n")
 
 
 def test_a_segment_that_fails_costs_its_own_figures(
