@@ -5,6 +5,7 @@ import numpy as np
 from solkit import Arg, Array, Card, Case, Indices, Kernel, Launch, Operator, Work
 from solkit.declare.geometry import ACCESS_BYTES, SM_THREADS, WARP, ceil_div, vector_items
 
+MOST_TOKENS = MOST_COLS = 2**31  # counted in 32 bits on the device
 THREADS, ITEMS = 128, 2  # a block at most, vectors a thread
 # Few: all are soon under way; more of them a thread, and fewer blocks wait for an index each.
 FEW_VECTORS, FEW_ITEMS = 2**20, 4
@@ -71,6 +72,13 @@ def whole_piece(case: Case, *, threads: int, items: int) -> int:
     return next(fit, 0)
 
 
+def refuse(case: Case) -> str | None:
+    """Name rows that are too long, and too many of them."""
+    if case.shape["cols"] > MOST_COLS:
+        return f"a row has {MOST_COLS} columns at most"
+    return f"{MOST_TOKENS} tokens at most" if case.shape["tokens"] > MOST_TOKENS else None
+
+
 OPERATOR = Operator(
     name="embedding",
     args=(
@@ -88,5 +96,6 @@ KERNEL = Kernel(
     operator=OPERATOR,
     source="embedding.cu",
     launches=launches,
+    refuse=refuse,
     summary="a copy with the source row looked up, rows of later blocks asked into L2",
 )

@@ -335,7 +335,7 @@ __global__ void
 #if __CUDA_ARCH__ >= 900
 __cluster_dims__(RANKS, 1, 1)
 #endif
-    __launch_bounds__(THREADS, resident_blocks<MASK, EDGES>(THREADS, KEPT))
+    __launch_bounds__(THREADS, HAS_CLUSTERS ? resident_blocks<MASK, EDGES>(THREADS, KEPT) : 1)
         softmax_cluster(const T* __restrict__ x, const T* __restrict__ mask, T* __restrict__ y,
                         long long rows, long long cols, float scale) {
   if constexpr (HAS_CLUSTERS) {

@@ -38,9 +38,9 @@ class Launch:
 
     def __post_init__(self) -> None:
         """Refuse a cluster that is no count of blocks."""
-        given = (self.cluster,) if isinstance(self.cluster, int) else self.cluster
+        given = (self.cluster, 1, 1) if isinstance(self.cluster, int) else self.cluster
         whole = isinstance(given, tuple) and all(type(extent) is int for extent in given)
-        if not whole or len(given) not in (1, 3) or min(given) < 1:
+        if not whole or len(given) != 3 or min(given) < 1:  # noqa: PLR2004  # x, y and z
             raise BadInput(
                 f"launch of {self.entry}: the cluster is {self.cluster!r}",
                 remedy="give the blocks of a cluster along x, or a tuple for x, y and z",

@@ -1,5 +1,6 @@
 """A launch with its cluster of blocks, held against the source, the grid and the card."""
 
+import math
 from dataclasses import replace
 
 from solkit.declare.card import Card
@@ -37,6 +38,28 @@ def clustered(launch: Launch, compiled: tuple[int, int, int], case: Case, card: 
             remedy="round the grid up: blocks without work arrive at the cluster's barriers, too",
         )
     return replace(launch, cluster=required)
+
+
+def not_held(launch: Launch, case: Case, card: Card) -> BadInput:
+    """Return what to say of a launch of whose clusters the card holds none.
+
+    One of `card.most_cluster_blocks` fits however much of an SM a block needs: where no more are
+    asked for, a block alone is too large.
+    """
+    x, y, z = launch.cluster_shape
+    most, threads = card.most_cluster_blocks, math.prod(launch.block)
+    shared = f" and {launch.shared_bytes} bytes of shared memory" * bool(launch.shared_bytes)
+    remedy = (
+        f"take {most} blocks at most on it: launches(case, card) finds that in "
+        "card.most_cluster_blocks"
+        if x * y * z > most
+        else "let a block have fewer threads, registers or less shared memory: an SM holds none"
+    )
+    return BadInput(
+        f"{case}: this card holds no cluster of {x * y * z} blocks of {launch.entry}, "
+        f"{threads} threads{shared} each",
+        remedy=remedy,
+    )
 
 
 def _extents(extents: tuple[int, int, int]) -> str:

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from cards import CARDS, H200
 
 from solkit.declare.kernel import Launch
 from solkit.errors import BadInput
-from solkit.measure.clustered import clustered
+from solkit.measure.clustered import clustered, not_held
 from solkit.measure.device.cuda import extended
 from solkit.measure.device.cuda.extended import Attribute, Config, ExtendedCall
 from solkit.model import Case
@@ -106,7 +107,7 @@ def test_a_call_keeps_alive_what_its_addresses_point_to() -> None:
     assert seen() is None
 
 
-@pytest.mark.parametrize("cluster", [0, -2, 1.5, True, (2, 1), (2, 0, 1), "2"])
+@pytest.mark.parametrize("cluster", [0, -2, 1.5, True, (), (4,), (2, 1), (2, 0, 1), "2"])
 def test_a_cluster_that_is_no_count_of_blocks_is_refused(cluster: Any) -> None:
     """When it is declared."""
     with pytest.raises(BadInput, match="launch of f<8>: the cluster is"):
@@ -160,3 +161,19 @@ def test_a_cluster_that_can_not_be_launched_is_refused(
     assert words in caught.value.message
     assert caught.value.message.startswith("any/k rows=4 fp32: ")
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("blocks", "remedy"),
+    [(16, "take 8 blocks at most on it"), (8, "let a block have fewer threads")],
+)
+def test_a_cluster_that_no_part_of_the_card_holds_is_too_large_or_its_blocks_are(
+    blocks: int, remedy: str
+) -> None:
+    """Of 8 blocks it holds some however much of an SM each takes."""
+    said = not_held(launch(blocks), CASE, replace(H200, most_cluster_blocks=8))
+    assert (
+        f"any/k rows=4 fp32: this card holds no cluster of {blocks} blocks of f<8>, "
+        "128 threads and 1000 bytes of shared memory each"
+    ) == said.message
+    assert said.remedy.startswith(remedy)

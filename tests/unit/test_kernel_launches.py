@@ -167,6 +167,18 @@ def test_dequant_gemv_refuses_rows_whose_bytes_are_more_than_it_counts(weight_dt
     assert kernel.refusal(longest) is None
 
 
+@pytest.mark.parametrize(
+    ("axis", "reason"),
+    [("cols", "a row has 2147483648 columns at most"), ("tokens", "2147483648 tokens at most")],
+)
+def test_embedding_refuses_more_than_it_counts(axis: str, reason: str) -> None:
+    """A row of 2^32 columns would have a length of 0 in 32 bits, and token 2^32 be token 0."""
+    kernel = REGISTRY.kernels["embedding", "solkit"]
+    shape = {"tokens": 1, "vocab": 2, "cols": 1}
+    assert reason == kernel.refusal(case("embedding", "bf16", shape | {axis: 2**31 + 1}))
+    assert kernel.refusal(case("embedding", "bf16", shape | {axis: 2**31})) is None
+
+
 @pytest.mark.parametrize(("style", "threads"), [("half", 8), ("interleaved", 16)])
 def test_rope_has_a_thread_for_16_bytes_of_a_vector(style: str, threads: int) -> None:
     """A head of 128 in bf16: 8 pairs from both halves, or 4 pairs side by side."""

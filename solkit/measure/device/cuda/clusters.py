@@ -7,8 +7,7 @@ from cupy.cuda import driver
 
 from solkit.declare.card import Card
 from solkit.declare.kernel import Launch
-from solkit.errors import BadInput
-from solkit.measure.clustered import clustered
+from solkit.measure.clustered import clustered, not_held
 from solkit.measure.device.cuda import extended
 from solkit.model import Case
 
@@ -32,13 +31,7 @@ def allow(pointer: int, launch: Launch, case: Case, card: Card) -> None:
     if blocks > PORTABLE_BLOCKS:
         driver.funcSetAttribute(pointer, _NON_PORTABLE_ALLOWED, 1)
     if _active_count(pointer, asked) == 0:
-        shared = f" and {launch.shared_bytes} bytes of shared memory" * bool(launch.shared_bytes)
-        raise BadInput(
-            f"{case}: this card holds no cluster of {blocks} blocks of {launch.entry}, "
-            f"{_count(launch.block)} threads{shared} each",
-            remedy=f"take {card.most_cluster_blocks} blocks at most on it: launches(case, card) "
-            "finds that in card.most_cluster_blocks",
-        )
+        raise not_held(asked, case, card)
 
 
 def most_blocks(pointer: int, card: Card) -> int:
@@ -51,7 +44,8 @@ def most_blocks(pointer: int, card: Card) -> int:
     shared_bytes = card.shared_bytes_per_block  # no second block fits beside it
     attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     driver.funcSetAttribute(pointer, attribute, shared_bytes)
-    driver.funcSetAttribute(pointer, _NON_PORTABLE_ALLOWED, 1)
+    if card.most_cluster_blocks > PORTABLE_BLOCKS:
+        driver.funcSetAttribute(pointer, _NON_PORTABLE_ALLOWED, 1)
     for blocks in _SIZES:
         launch = Launch("", (blocks, 1, 1), _FULL_BLOCK, shared_bytes, cluster=blocks)
         if blocks <= card.most_cluster_blocks and _active_count(pointer, launch) != 0:
