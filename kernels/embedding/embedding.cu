@@ -11,7 +11,7 @@
 // therefore asks L2 for the piece that a later block will copy, AHEAD rows further on; that block finds
 // both in L2, and one vector a thread is enough under way. AHEAD is what all SMs hold at once: from
 // nearer, the other block has begun already, from further off, L2 has lost part of it again (8192 rows
-// of 16 KB: 66.6 us at one wave, 67.7 at one and a half, 71.9 at two, 89.1 at four).
+// of 16 KB, 2 KB a request, one run: 67.9 us at half a wave, 67.1 at one, 71.9 at two, 89.1 at four).
 // WHOLE: the pieces fill the row exactly. Only so is the row's length a constant, no load has a guard,
 // and a piece begins at the 16 bytes that a bulk prefetch asks for.
 // Measured on an H200, 2026-12-01, cold L2, of the roof measured at the same traffic, bf16, rows of

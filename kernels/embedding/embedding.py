@@ -10,8 +10,8 @@ THREADS, ITEMS = 128, 2  # a block at most, vectors a thread
 # Few: all are soon under way; more of them a thread, and fewer blocks wait for an index each.
 FEW_VECTORS, FEW_ITEMS = 2**20, 4
 # With rows asked into L2 before their blocks begin, which small requests don't pay for: on an H200,
-# 8192 rows of 16 KB took 80.9 us by requests of 1 KB, 67.0 of 2 KB, 66.6 of 4 KB, 66.4 of 8 KB, and
-# without any 67.3.
+# 8192 rows of 16 KB took 80.9 us by requests of 1 KB, 67.1 of 2 KB, 66.7 of 4 KB and of 8 KB, and
+# without any 67.5 (one run). Asked behind the own load: 66.7 of 4 KB, 66.4 of 8 KB (another).
 BULK_PREFETCH_FROM = 90  # compute capability
 PREFETCHING_THREADS = range(128, 513)  # a block, a vector each: 2 to 8 KB a request
 
