@@ -73,8 +73,8 @@ DENSE_ROWS, DENSE_ROWS_OF_16_KB = 4096, 8192
 FEW_ROWS, SHORT_ROW_BYTES, WIDE_ROW_BYTES = 1024, 8192, 32768
 WIDE_LIMITS = replace(LIMITS, registers=fewest_of_wide)
 # Between few rows and very many the weight is waited for with the row, not behind its sum: 8192 x
-# 4096 took 32.5 us so and 33.1 without. Few rows lost by it (512 x 8192: 5.73 and 5.55), very many
-# lost up to 1.4 % (32768 x 5120: 163.6 and 161.4) or won up to 0.7 % (32768 x 8192: 255.7 and 257.6).
+# 4096 took 32.5 us so and 33.1 without. Few rows lost by it (512 x 8192: 5.73 and 5.55); very many
+# lost up to 1.4 % (32768 x 5120: 163.6, 161.4) or won up to 0.7 % (32768 x 8192: 255.7, 257.6).
 EARLY_ROWS = range(FEW_ROWS, 16384)
 
 
