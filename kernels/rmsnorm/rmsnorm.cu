@@ -38,6 +38,11 @@ __device__ __forceinline__ void in_registers(const T* __restrict__ x, const T* _
     stay_packed(value[c]);
   }
   sum = row_sum<ROW_THREADS, RANKS>(sum);
+  // A branch, never taken, between a warp's sum and its use: without, the compiler unpacked the row
+  // early, and up to 184 bytes a thread spilled. Where a row has several warps, the barrier does it.
+  if constexpr (!FEW && ROW_THREADS == 32 && CHUNKS > 2 && sizeof(T) < 4) {
+    if (sum < 0.0f) __trap();
+  }
   const float scale = rsqrtf(fmaf(sum, inverse_cols, epsilon));
   gain.begin(share);
 #pragma unroll
