@@ -21,8 +21,9 @@
 using namespace solkit;
 
 // One row, or ROWS of them, by ROW_THREADS threads of each of RANKS blocks. FEW: see inverse_of.
+// AWAITED: weight and bias are waited for with the row, where a thread has registers for all.
 template <typename T, int RANKS, int ROW_THREADS, int ROWS, int VEC, int CHUNKS, int AT_ONCE,
-          bool FEW>
+          bool FEW, bool AWAITED>
 __device__ __forceinline__ void in_registers(const T* __restrict__ x,
                                              const T* __restrict__ residual,
                                              const T* __restrict__ weight,
@@ -39,7 +40,7 @@ __device__ __forceinline__ void in_registers(const T* __restrict__ x,
     row.sum(share, c, cols);
     if (share.has(c)) store(h + start + share.offset(c), row.h[c]);
   }
-  if (FEW) {
+  if (AWAITED) {
     gain.come_with(row.h[0], cols);
     shift.come_with(row.h[0], cols);
   }
@@ -93,7 +94,12 @@ __global__ void __launch_bounds__(ROW_THREADS* ROWS, resident_blocks(ROW_THREADS
     add_layernorm(const T* __restrict__ x, const T* __restrict__ residual,
                   const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y, T* h,
                   long long rows, long long cols, float epsilon) {
-  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, AT_ONCE, RESIDENT == 1 || CHUNKS <= 2>(
+  constexpr int BLOCK = ROW_THREADS * ROWS;
+  constexpr bool FEW = RESIDENT == 1 || CHUNKS <= 2;
+  // With 40 registers for 16 items and as many of weight and bias, up to 72 bytes a thread spilled.
+  constexpr bool ROOM =
+      CHUNKS * VEC <= 8 || registers_left(BLOCK, resident_blocks(BLOCK, RESIDENT)) >= 48;
+  in_registers<T, 1, ROW_THREADS, ROWS, VEC, CHUNKS, AT_ONCE, FEW, FEW && ROOM>(
       x, residual, weight, bias, y, h, rows, cols, epsilon);
 }
 
@@ -108,8 +114,8 @@ __cluster_dims__(RANKS, 1, 1)
                               T* __restrict__ y, T* h, long long rows, long long cols,
                               float epsilon) {
   if constexpr (HAS_CLUSTERS) {
-    in_registers<T, RANKS, THREADS, 1, VEC, CHUNKS, CHUNKS, true>(x, residual, weight, bias, y, h,
-                                                                  rows, cols, epsilon);
+    in_registers<T, RANKS, THREADS, 1, VEC, CHUNKS, CHUNKS, true, true>(x, residual, weight, bias,
+                                                                        y, h, rows, cols, epsilon);
   } else if (blockIdx.x < rows) {  // the first blocks take a row each, the others none
     in_passes<T, THREADS, VEC>(x, residual, weight, bias, y, h, cols, epsilon, blockIdx.x);
   }

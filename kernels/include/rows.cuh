@@ -26,6 +26,13 @@ constexpr int resident_blocks(int threads, int wanted) {
   return most < 1 ? 1 : wanted < most ? wanted : most;
 }
 
+// Registers that a thread then gets: each of an SM's four parts has 16,384 for whole warps, and gives
+// them by eights. 42 warps are 11 of one part, so that 40 are left, not the 48 of 65,536 / 1344.
+constexpr int registers_left(int threads, int blocks) {
+  const int warps_of_part = (threads / 32 * blocks + 3) / 4;
+  return 16384 / 32 / warps_of_part / 8 * 8;
+}
+
 // Warps that share a row, over all of its blocks.
 template <int ROW_THREADS, int RANKS>
 constexpr int ROW_WARPS = ROW_THREADS > 32 ? ROW_THREADS / 32 * RANKS : RANKS;
