@@ -28,16 +28,23 @@ pytestmark = [
 
 ARCHS = tuple(CARDS)
 ELEMENTS = ({"elements": 1_000_000},)
-# Several rows a warp; a block a row, of two chunks and of four, asked for together and one by one;
-# a cluster for few rows and for more; too long for registers.
+# Several rows a warp; a warp a row, of four, seven and eight chunks; a block a row, of two chunks
+# and of four, asked for together and one by one; blocks of 2, 7 and 14 warps, of which an SM's four
+# parts don't get equally many; a cluster for few rows and for more; too long for registers.
 NORMS = tuple(
     {"rows": rows, "cols": cols}
     for rows, cols in (
         (65536, 128),
+        (6000, 1000),
+        (512, 1600),
+        (4096, 2000),
         (8192, 2560),
         (8192, 4096),
         (8192, 8192),
         (8192, 16384),
+        (512, 832),
+        (2048, 3584),
+        (2048, 7168),
         (16, 16384),
         (2048, 16384),
         (8, 131072),
