@@ -8,37 +8,44 @@
 
 namespace solkit {
 
+// Whether the card has neither asynchronous copies nor products of 16 k. A function that takes OLD
+// can be told to do without them on a newer card, where what old ones run can then be tried.
+constexpr bool OLD_CARD = __CUDA_ARCH__ < 800;
+
 // Copy 16 bytes from global to shared memory, or write zeros there where `valid` is false
 // (nothing is read then). Not cached in L1: a tile is used once per block.
+template <bool OLD = OLD_CARD>
 __device__ __forceinline__ void copy16_async(unsigned int target, const void* source, bool valid) {
-#if __CUDA_ARCH__ >= 800
-  const int bytes = valid ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
-               "r"(bytes)
-               : "memory");
-#else
-  uint4 word = make_uint4(0, 0, 0, 0);
-  if (valid) word = *static_cast<const uint4*>(source);
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(target), "r"(word.x), "r"(word.y),
-               "r"(word.z), "r"(word.w)
-               : "memory");
-#endif
+  if constexpr (OLD) {
+    uint4 word = make_uint4(0, 0, 0, 0);
+    if (valid) word = *static_cast<const uint4*>(source);
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(target), "r"(word.x), "r"(word.y),
+                 "r"(word.z), "r"(word.w)
+                 : "memory");
+  } else {
+    const int bytes = valid ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
+                 "r"(bytes)
+                 : "memory");
+  }
 }
 
 // Close the group of copies issued since the last call; groups complete in order.
+template <bool OLD = OLD_CARD>
 __device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
+  if constexpr (!OLD) asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 // Wait until at most PENDING groups of this thread are under way.
-template <int PENDING>
+template <int PENDING, bool OLD = OLD_CARD>
 __device__ __forceinline__ void wait_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-#endif
+  if constexpr (!OLD) asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
+
+template <typename T>
+constexpr bool IS_BF16 = false;
+template <>
+constexpr bool IS_BF16<__nv_bfloat16> = true;
 
 // Four 8x8 matrices of 16-bit items. Lane 8 i + r gives the address of row r of matrix i; lane t
 // gets items 2 (t % 4) and 2 (t % 4) + 1 of row t / 4 of each matrix (with TRANSPOSED: of column).
@@ -61,46 +68,35 @@ __device__ __forceinline__ void load_matrices(unsigned int (&fragment)[4], unsig
 // Lane t, r = t / 4, q = 2 (t % 4): a holds (row r, k q..), (r + 8, q..), (r, q + 8..),
 // (r + 8, q + 8..); b holds (k q.., column r), (q + 8.., r); d holds (r, q), (r, q + 1),
 // (r + 8, q), (r + 8, q + 1).
-template <typename T>
+template <typename T, bool OLD = OLD_CARD>
 __device__ __forceinline__ void multiply_add(float (&d)[4], const unsigned int (&a)[4],
-                                             unsigned int b0, unsigned int b1);
-
-template <>
-__device__ __forceinline__ void multiply_add<__half>(float (&d)[4], const unsigned int (&a)[4],
-                                                     unsigned int b0, unsigned int b1) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b0));
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[2]), "r"(a[3]), "r"(b1));
-#endif
+                                             unsigned int b0, unsigned int b1) {
+  if constexpr (OLD) {
+    static_assert(!IS_BF16<T>, "old tensor cores multiply fp16 alone");
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b0));
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[2]), "r"(a[3]), "r"(b1));
+  } else if constexpr (IS_BF16<T>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
 }
-
-#if __CUDA_ARCH__ >= \
-    800  // tensor cores multiply bf16 from CC 8.0 on; below, such cases are skipped
-template <>
-__device__ __forceinline__ void multiply_add<__nv_bfloat16>(float (&d)[4],
-                                                            const unsigned int (&a)[4],
-                                                            unsigned int b0, unsigned int b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-#endif
 
 // Transpose an 8x8 matrix of 16-bit items whose row t / 4 lies in lanes t, two items each: it makes
 // an operand (items along k in a register) of a result (items along n in a register).

@@ -21,13 +21,17 @@ MOST_COUNT = 2**63  # what a run file can hold
 
 @dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """An operator as data. `params` holds each param's allowed values, the default first."""
+    """An operator as data. `params` holds each param's allowed values, the default first.
+
+    unnamed_defaults: the params that a case does not name at their default.
+    """
 
     name: str
     axes: tuple[str, ...]
     params: dict[str, tuple[Param, ...]]
     dtypes: tuple[str, ...]
     summary: str
+    unnamed_defaults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,12 @@ class LocalCatalog:
 def operator_info(operator: Operator) -> OperatorInfo:
     """Describe an operator as data."""
     return OperatorInfo(
-        operator.name, operator.axes, dict(operator.params), operator.dtypes, operator.summary
+        operator.name,
+        operator.axes,
+        dict(operator.params),
+        operator.dtypes,
+        operator.summary,
+        operator.unnamed_defaults,
     )
 
 
@@ -124,6 +133,7 @@ def case_facts(
 ) -> CaseFacts:
     """Ask a declaration for one case's facts; what its code raises becomes the case's problem."""
     try:
+        case = operator.completed(case)
         undefined = operator.refuse(case) if operator.refuse else None
         _check_reason(undefined, f"operator {operator.name!r}")
         if undefined:  # there is no work to ask about

@@ -154,6 +154,7 @@ class Kernel:
         """Return a case's launches on a card; a Python kernel has none."""
         if self.launches is None:
             return ()
+        case = self._completed(case)
         return (
             self.launches(case, card=card) if "launches" in self._by_card else self.launches(case)
         )
@@ -165,6 +166,7 @@ class Kernel:
         """
         if self.workspace is None:
             return {}
+        case = self._completed(case)
         if "workspace" not in self._by_card:
             return self.workspace(case)
         return self.workspace(case, card=card) if card else {}
@@ -202,7 +204,11 @@ class Kernel:
         """Return why this kernel does not take the case, or None."""
         if case.dtype not in self.dtypes:
             return f"kernel {self.name!r} has no {case.dtype} (it has {', '.join(self.dtypes)})"
-        return self.refuse(case) if self.refuse else None
+        return self.refuse(self._completed(case)) if self.refuse else None
+
+    def _completed(self, case: Case) -> Case:
+        """Return a case as the functions here get it; see Operator.completed()."""
+        return self.operator.completed(case) if isinstance(self.operator, Operator) else case
 
 
 def _names_card(function: Callable[..., Any], what: str, where: str) -> bool:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from solkit.declare import dims, presence
@@ -47,6 +47,8 @@ class Operator:
     independent: axes along which an output depends only on its own index, so that a big case can be
     checked on sampled indices of them.
     params: each param's allowed values, the default first.
+    unnamed_defaults: params that a case names only where they differ from their default, such as
+    factors of 1: left alone, they are no part of its identity. See completed().
     refuse(case): why the operator is not defined for a shape, or None; all its kernels skip it.
     """
 
@@ -57,6 +59,7 @@ class Operator:
     unfused: Callable[[Case], tuple[Step, ...]] | None = None
     refuse: Callable[[Case], str | None] | None = None
     params: Mapping[str, tuple[Param, ...]] = field(default_factory=dict)
+    unnamed_defaults: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ("fp32", "fp16", "bf16")
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
     independent: tuple[str, ...] = ()
@@ -76,6 +79,13 @@ class Operator:
         return tuple(
             dict.fromkeys(axis for arg in self.args for dim in arg.dims for axis in dim.axes)
         )
+
+    def completed(self, case: Case) -> Case:
+        """Return a case with the defaults that it does not name: as the functions here get it."""
+        unnamed = [name for name in self.unnamed_defaults if name not in case.params]
+        if not unnamed:
+            return case
+        return replace(case, params=case.params | {name: self.params[name][0] for name in unnamed})
 
     def args_of(self, case: Case) -> tuple[Arg, ...]:
         """Return the arguments that a case has, in order."""
@@ -136,6 +146,7 @@ class Operator:
         )
         taken = inspect.signature(self.reference).parameters
         yield from presence.problems(self.args, self.params, taken)
+        yield from self._unnamed_problems()
         unknown = [axis for axis in self.independent if axis not in self.axes]
         if unknown:
             yield f"independent names {unknown[0]!r}, which is no axis of an argument"
@@ -158,6 +169,8 @@ class Operator:
         yield from (
             f"args holds {arg!r}, which is no Arg" for arg in self.args if not isinstance(arg, Arg)
         )
+        if not isinstance(self.unnamed_defaults, tuple):
+            yield f"unnamed_defaults is {self.unnamed_defaults!r}, not a tuple of params"
         must = (("its work", self.work), ("its reference", self.reference))
         may = (("its unfused", self.unfused), ("its refuse", self.refuse))
         yield from (
@@ -190,6 +203,15 @@ class Operator:
     def _namesakes(self) -> Iterator[tuple[Arg, Arg]]:
         for place, arg in enumerate(self.args):
             yield from ((arg, other) for other in self.args[:place] if other.name == arg.name)
+
+    def _unnamed_problems(self) -> Iterator[str]:
+        """Yield which defaults can't be left out of a case: arguments are told by its params."""
+        for name in self.unnamed_defaults:
+            if name not in self.params:
+                yield f"unnamed_defaults names {name!r}, which is no param"
+            for arg in self.args:
+                if name in arg.when or (arg.layout is not None and arg.layout.param == name):
+                    yield f"{name!r} must be named: the argument {arg.name!r} depends on it"
 
     def _sampling_problems(self) -> Iterator[str]:
         """Yield which outputs a sample would cut through: several indices make an entry of them."""

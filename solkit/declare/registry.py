@@ -59,6 +59,8 @@ class Registry:
                     self.operators,
                     where=where,
                 )
+            else:
+                kernel = replace(kernel, operator=self.operators[kernel.operator])  # noqa: PLW2901
             key = (kernel.operator_name, kernel.name)
             if self.kernels.setdefault(key, kernel) is not kernel:
                 raise BadInput(

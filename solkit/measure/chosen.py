@@ -36,7 +36,7 @@ def choose(operator: Operator, case: Case, seed: int) -> dict[str, Array | None]
     that is part of a longer dim (`rows/128`) stays whole there.
     """
     index: dict[str, Array | None] = dict.fromkeys(operator.axes)
-    flop = sum(operator.work(case).flop.values())
+    flop = sum(operator.work(operator.completed(case)).flop.values())
     if _element_count(operator, case, None) <= ELEMENT_COUNT and flop <= WHOLE_FLOP:
         return index
     most = _most_indices(operator, case)

@@ -88,7 +88,8 @@ def _results(
 ) -> dict[str, Array]:
     """Call the reference, and hold what it returns against what is declared."""
     outputs = operator.outputs_of(case)
-    taken: dict[str, Any] = {name: case.params[name] for name in operator.reference_params}
+    params = operator.completed(case).params
+    taken: dict[str, Any] = {name: params[name] for name in operator.reference_params}
     for axis in operator.reference_axes:
         chosen = index[axis]
         taken[axis] = np.arange(case.shape[axis]) if chosen is None else chosen

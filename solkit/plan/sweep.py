@@ -56,7 +56,8 @@ class _Entry:
         grid = product(*(axis.values() for axis in self.grid.values())) if self.grid else ()
         shapes = [*self.points, *(dict(zip(self.grid, extents, strict=True)) for extents in grid)]
         choices = [
-            dict(zip(self.params, values, strict=True)) for values in product(*self.params.values())
+            _named(dict(zip(self.params, values, strict=True)), self.operator)
+            for values in product(*self.params.values())
         ]
         for dtype, params, shape, kernel in product(self.dtypes, choices, shapes, self.kernels):
             yield Case(self.operator.name, kernel, shape, dtype, params)
@@ -276,6 +277,15 @@ def _params(item: Item | None, operator: OperatorInfo) -> dict[str, tuple[Param,
         if name in given
         else tuple(allowed[:1])
         for name, allowed in operator.params.items()
+    }
+
+
+def _named(params: dict[str, Param], operator: OperatorInfo) -> dict[str, Param]:
+    """Return the params that a case names: without the defaults that the operator leaves out."""
+    return {
+        name: value
+        for name, value in params.items()
+        if name not in operator.unnamed_defaults or value != operator.params[name][0]
     }
 
 

@@ -124,14 +124,25 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
         {"tokens": 512, "vocab": 128256, "cols": 4096},
         {"tokens": 2**20, "vocab": 1000, "cols": 4097},  # y has more than 2^32 elements
     ),
-    "matmul_add": tuple(
-        {"M": m, "K": k, "N": n}
-        for m, k, n in ((8192, 2560, 2560), (512, 2560, 2560), (64, 4096, 4096), (1, 4096, 4096))
+    **dict.fromkeys(
+        ("matmul", "matmul_bias", "matmul_bias_gelu", "matmul_add", "matmul_add_bias"),
+        tuple(
+            {"M": m, "K": k, "N": n}
+            for m, k, n in (
+                (8192, 2560, 2560),
+                (512, 2560, 2560),
+                (64, 4096, 4096),
+                (16, 4096, 8192),
+                (1, 4096, 4096),
+            )
+        ),
     ),
     "reglu": ({"rows": 8, "cols": 64},),
 }
 # A few registers too many cost nothing that can be measured; more is a layout that does not fit.
 SPILL_ALLOWANCE_BYTES = 16
+# Kernels made of what older cards have, to be tried on newer ones: where alone they are measured.
+MEASURED_ON = {"solkit_half": "sm_75"}
 DROPPED = ("C7508", "C7509", "C7510", "C7511", "C7517")
 
 
@@ -153,6 +164,8 @@ def cases(kernel: Kernel, arch: str) -> Iterator[Case]:
         for dtype in kernel.dtypes:
             variants: list[dict[str, str | int | float | bool]] = [{}]
             for name, values in operator.params.items():
+                if name in operator.unnamed_defaults:
+                    continue  # factors, which no function is compiled for
                 variants = [{**known, name: value} for known in variants for value in values]
             for params in variants:
                 case = Case(operator.name, kernel.name, shape, dtype, params)
@@ -173,19 +186,26 @@ def entries_of(kernel: Kernel, arch: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def compiling(operator: str, name: str) -> dict[str, Future[nvrtc.Compilation]]:
-    """Begin to compile a kernel for all architectures, on all cores, a process each."""
-    kernel = REGISTRY.kernels[operator, name]
-    path = kernel.folder / kernel.source
+def compiling(operator: str, path: Path) -> dict[str, Future[nvrtc.Compilation]]:
+    """Begin to compile a source for all architectures, on all cores, a process each.
+
+    With the functions of all kernels of an operator that are in it: several may share some.
+    """
+    sharing = [
+        kernel
+        for kernel in KERNELS
+        if (kernel.operator_name, kernel.folder / kernel.source) == (operator, path)
+    ]
+    (options,) = {kernel.options for kernel in sharing}
     return {
         arch: POOL.submit(
             nvrtc.compile_source,
             path.read_text(encoding="utf-8"),
             name=str(path),
-            entries=entries_of(kernel, arch),
+            entries=tuple(dict.fromkeys(e for kernel in sharing for e in entries_of(kernel, arch))),
             arch=arch,
-            options=kernel.options,
-            include_dirs=(folder("kernels") / "include", kernel.folder),
+            options=options,
+            include_dirs=(folder("kernels") / "include", path.parent),
         )
         for arch in ARCHS
     }
@@ -204,15 +224,15 @@ def test_it_compiles_without_spills_and_dropped_instructions(kernel: Kernel, arc
     """One compilation a source and architecture; the compiler has nothing to complain about."""
     if int(arch[3:].rstrip("af")) not in nvrtc.targets():
         pytest.skip(f"NVRTC {nvrtc.version()} has no {arch}")
-    compiled = compiling(kernel.operator_name, kernel.name)[arch].result()
-    assert list(entries_of(kernel, arch)) == list(compiled.functions)
+    compiled = compiling(kernel.operator_name, kernel.folder / kernel.source)[arch].result()
+    functions = {name: compiled.functions[name] for name in entries_of(kernel, arch)}
     spilled = {
         name: info.spill_bytes
-        for name, info in compiled.functions.items()
+        for name, info in functions.items()
         if info.spill_bytes is None or info.spill_bytes > SPILL_ALLOWANCE_BYTES
     }
-    assert {} == spilled
-    warnings = [text for info in compiled.functions.values() for text in info.warnings]
+    assert {} == spilled or arch != MEASURED_ON.get(kernel.name, arch)
+    warnings = [text for info in functions.values() for text in info.warnings]
     assert [] == [text for text in warnings if any(code in text for code in DROPPED)]
     assert [] == warnings
 

@@ -70,11 +70,27 @@ def test_triad_adds_three_times_c() -> None:
     same([10.0, 14.0], REFERENCE["triad"](b=np.array([1.0, 2.0]), c=np.array([3.0, 4.0])))
 
 
-def test_matmul_add_is_a_sum_of_products_and_the_residual() -> None:
-    """Against three loops."""
-    x, weight, residual = normal(ROWS, 6), normal(6, COLS), normal(ROWS, COLS)
-    expected = table(lambda m, n: residual[m, n] + sum(x[m, k] * weight[k, n] for k in range(6)))
-    same(expected, REFERENCE["matmul_add"](x=x, w=weight, residual=residual))
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.5, 1.0), (0.5, 0.25)])
+def test_products_and_what_follows_them(alpha: float, beta: float) -> None:
+    """Against three loops: the product times alpha, the residual times beta, a column's bias."""
+    x, w, bias, residual = normal(ROWS, 6), normal(6, COLS), normal(COLS), normal(ROWS, COLS)
+    product = table(lambda m, n: alpha * sum(x[m, k] * w[k, n] for k in range(6)))
+    with_bias = table(lambda m, n: product[m, n] + bias[n])
+    added = table(lambda m, n: product[m, n] + beta * residual[m, n])
+    taken = {"x": x, "w": w, "alpha": alpha}
+    same(product, REFERENCE["matmul"](**taken))
+    same(with_bias, REFERENCE["matmul_bias"](**taken, bias=bias))
+    taken |= {"residual": residual, "beta": beta}
+    same(added, REFERENCE["matmul_add"](**taken))
+    same(added + bias, REFERENCE["matmul_add_bias"](**taken, bias=bias))
+
+
+@pytest.mark.parametrize("form", ["erf", "tanh"])
+def test_matmul_bias_gelu_is_bias_gelu_of_the_product(form: str) -> None:
+    """The same activation, by the same forms."""
+    x, w, bias = normal(ROWS, 6), normal(6, COLS), normal(COLS)
+    expected = REFERENCE["bias_gelu"](x=0.5 * (x @ w), bias=bias, form=form)
+    same(expected, REFERENCE["matmul_bias_gelu"](x=x, w=w, bias=bias, alpha=0.5, form=form))
 
 
 def test_add_rmsnorm_returns_the_norm_and_the_sum() -> None:

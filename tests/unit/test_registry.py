@@ -193,6 +193,7 @@ def test_the_bundled_declarations_load_by_the_same_road() -> None:
     """The operators that are promised are there, each with its reference and a CUDA kernel."""
     held = bundled()
     promised = {"copy", "matmul_add", "add_rmsnorm", "swiglu", "bias_gelu", "softmax"}
+    promised |= {"matmul", "matmul_bias", "matmul_bias_gelu", "matmul_add_bias"}
     assert promised <= set(held.operators)
     for name in promised:
         assert ("numpy",) == held.kernel_names(name, "cpu")

@@ -58,6 +58,47 @@ def test_unfused_matmul_add_writes_and_reads_the_product() -> None:
     assert 3 * 41_943_040 == steps["add"].traffic_bytes
 
 
+@pytest.mark.parametrize(
+    ("operator", "read", "fp32", "sfu"),
+    [
+        ("matmul", 0, 0, 0),
+        ("matmul_bias", 5, 1, 0),
+        ("matmul_bias_gelu", 5, 1 + 18, 2),
+        ("matmul_add", 2 * 5, 1, 0),
+        ("matmul_add_bias", 5 + 2 * 5, 2, 0),
+    ],
+)
+def test_a_product_reads_what_it_adds_once(operator: str, read: int, fp32: int, sfu: int) -> None:
+    """Of [2, 3] x [3, 5]: a bias is 5 items, a residual 10; flop an element beside the product's.
+
+    A factor changes neither.
+    """
+    result = work(operator, "fp16", {"M": 2, "K": 3, "N": 5}, alpha=0.5)
+    assert {"fp16_tensor": 2 * 2 * 3 * 5} == result.flop
+    assert 2 * (2 * 3 + 3 * 5 + read) == result.read_bytes
+    assert 2 * 10 == result.write_bytes
+    estimated = {"fp32": 10 * fp32, "sfu": 10 * sfu}
+    assert {pipe: count for pipe, count in estimated.items() if count} == result.estimated_flop
+
+
+@pytest.mark.parametrize(
+    ("operator", "bytes_moved"),
+    [
+        ("matmul", {"matmul": 62}),
+        ("matmul_bias", {"matmul": 62, "add_bias": 50}),
+        ("matmul_bias_gelu", {"matmul": 62, "add_bias": 50, "gelu": 40}),
+        ("matmul_add", {"matmul": 62, "add": 60}),
+        ("matmul_add_bias", {"matmul": 62, "add": 60, "add_bias": 50}),
+    ],
+)
+def test_each_step_after_a_product_reads_and_writes_it(
+    operator: str, bytes_moved: dict[str, int]
+) -> None:
+    """Of [2, 3] x [3, 5]: 10 results of 2 bytes, read and written, beside what is added to them."""
+    steps = unfused(operator, "fp16", {"M": 2, "K": 3, "N": 5})
+    assert bytes_moved == {name: step.traffic_bytes for name, step in steps.items()}
+
+
 def test_add_rmsnorm_moves_four_matrices_and_the_weight() -> None:
     """167.78 MB and 5,120 bytes; nothing in it is exact flop."""
     result = work("add_rmsnorm", "bf16", NORM)

@@ -106,7 +106,7 @@ class CpuDevice:
             raise TypeError(message)
         args = operator.args_of(case)
         axes = {axis: np.arange(case.shape[axis]) for axis in operator.reference_axes}
-        rest = kernel.taken({**case.params, **axes})
+        rest = kernel.taken({**operator.completed(case).params, **axes})
         kernel.refuse_call(case, [*(arg.name for arg in args), *rest])
 
         def bind(buffers: Buffers) -> Call:

@@ -198,7 +198,7 @@ def compile_quietly(kernel: Kernel, case: Case, arch: str, include: Path, card: 
 
 
 def _python_program(kernel: Kernel, operator: Operator, case: Case) -> Program:
-    params = kernel.taken(case.params)
+    params = kernel.taken(operator.completed(case).params)
     function = kernel.function or _nothing
 
     def bind(buffers: Buffers) -> Call:
