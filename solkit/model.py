@@ -64,6 +64,14 @@ class Case:
         parts = (*self.shape.items(), *sorted(self.params.items()), *mode)
         return ";".join(f"{name}={value}" for name, value in parts)
 
+    @property
+    def params_words(self) -> tuple[str, ...]:
+        """The params for narrow places: a word stands alone, a number beside its name."""
+        return tuple(
+            value if isinstance(value, str) else f"{name}={value}"
+            for name, value in sorted(self.params.items())
+        )
+
     def __str__(self) -> str:
         """Write the case in one line."""
         return f"{self.operator}/{self.kernel} {self.shape_text.replace(';', ' ')} {self.dtype}"

@@ -55,7 +55,9 @@ def command(  # noqa: PLR0917  # typer passes options by name
             sweep = case_by_hand(operator, rest, catalog, dtype=dtype or None, max_cases=max_cases)
         for note in sweep.notes:
             say(f"note: {note}")
-        cases = parse_only(only).select(sweep.cases) if only else sweep.cases
+        cases = sweep.cases
+        if only:
+            cases = parse_only(only).select(cases, catalog.operators)
         planned = plan(cases, catalog, device="cuda", gpu=card)
     if as_json:
         show_json(plan_document(planned, card))
@@ -106,7 +108,8 @@ def _text(planned: "Plan", card: "Gpu") -> str:
 def _table(jobs: "Sequence[Job]") -> str:
     case = jobs[0].case
     names = " x ".join(line(axis) for axis in case.shape)
-    params = ", ".join(line(name) for name in sorted(case.params))
+    held = sorted(case.params.items())
+    params = ", ".join(line(name) for name, value in held if isinstance(value, str))
     headers = ("shape", "dtype", "bytes", "work", "FLOP/B", "memory", "compute", "bound", "by")
     rows = [_row(job) for job in jobs]
     text = table(headers, rows, right=range(2, 8))
@@ -122,7 +125,7 @@ def _table(jobs: "Sequence[Job]") -> str:
 def _row(job: "Job") -> tuple[str, ...]:
     case, work, bound = job.case, job.work, job.bound
     extents = "x".join(map(str, case.shape.values()))
-    params = " ".join(line(str(case.params[name])) for name in sorted(case.params))
+    params = " ".join(map(line, case.params_words))
     exact = sum(work.flop.values())
     return (
         f"{extents} {params}".strip(),

@@ -160,7 +160,9 @@ def read_cases(
             device=device,
             max_cases=request.max_cases,
         )
-    chosen = parse_only(request.only).select(sweep.cases) if request.only else sweep.cases
+    chosen = sweep.cases
+    if request.only:
+        chosen = parse_only(request.only).select(chosen, catalog.operators)
     modes = request.manner.modes
     return tuple(replace(case, cache_mode=mode) for case in chosen for mode in modes), sweep.notes
 

@@ -154,7 +154,7 @@ def _row(score: float, item: Scored, *, named: bool) -> tuple[str, ...]:
     case = item.outcome.case
     extents = "x".join(map(str, case.shape.values()))
     mode = [] if case.cache_mode == "cold" else [case.cache_mode]
-    params = " ".join([*(str(value) for _, value in sorted(case.params.items())), *mode])
+    params = " ".join([*case.params_words, *mode])
     ours = case.kernel in ("solkit", "numpy") and not named
     name = case.operator if ours else f"{case.operator}/{case.kernel}"
     limiter = item.bound.limiter.removeprefix("compute:")

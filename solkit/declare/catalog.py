@@ -33,6 +33,11 @@ class OperatorInfo:
     summary: str
     unnamed_defaults: tuple[str, ...] = ()
 
+    @property
+    def unnamed_params(self) -> dict[str, Param]:
+        """What a case has that does not name it: those params and their defaults."""
+        return {name: self.params[name][0] for name in self.unnamed_defaults}
+
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:

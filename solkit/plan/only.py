@@ -2,9 +2,10 @@
 
 import operator as compare
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from solkit.declare.catalog import OperatorInfo
 from solkit.errors import BadInput, unknown
 from solkit.model import Case, Param
 
@@ -27,9 +28,14 @@ class Term:
     sign: str
     values: tuple[str, ...]
 
-    def holds(self, case: Case) -> bool:
-        """Return whether a case meets the condition; one without that axis or param does not."""
+    def holds(self, case: Case, unnamed: Mapping[str, Param]) -> bool:
+        """Return whether a case meets the condition; one without that axis or param does not.
+
+        unnamed: the defaults that the case does not name.
+        """
         value = _value(case, self.name)
+        if value is None:
+            value = unnamed.get(self.name)
         if value is None:
             return False
         if self.sign in _ORDERS:
@@ -48,11 +54,18 @@ class Only:
 
     terms: tuple[Term, ...]
 
-    def select(self, cases: Sequence[Case]) -> tuple[Case, ...]:
-        """Return the cases that meet every term; an unknown name or nothing left is an error."""
+    def select(
+        self, cases: Sequence[Case], operators: Mapping[str, OperatorInfo] | None = None
+    ) -> tuple[Case, ...]:
+        """Return the cases that meet every term; an unknown name or nothing left is an error.
+
+        operators: those of the cases, for the defaults that these do not name.
+        """
+        found = {name: operator.unnamed_params for name, operator in (operators or {}).items()}
+        unnamed = {case.operator: found.get(case.operator, {}) for case in cases}
         known = set(_WORDS)
         for case in cases:
-            known.update(case.shape, case.params)
+            known.update(case.shape, case.params, unnamed[case.operator])
         for term in self.terms:
             if term.name not in known:
                 raise unknown("name in --only", term.name, known)
@@ -61,7 +74,11 @@ class Only:
                 strange = [value for value in term.values if value not in held]
                 if len(strange) == len(term.values):
                     raise unknown(f"{term.name} in --only", strange[0], held)
-        kept = tuple(case for case in cases if all(term.holds(case) for term in self.terms))
+        kept = tuple(
+            case
+            for case in cases
+            if all(term.holds(case, unnamed[case.operator]) for term in self.terms)
+        )
         if not kept:
             raise BadInput(
                 f"--only leaves none of the {len(cases)} cases",

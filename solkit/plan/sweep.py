@@ -282,10 +282,11 @@ def _params(item: Item | None, operator: OperatorInfo) -> dict[str, tuple[Param,
 
 def _named(params: dict[str, Param], operator: OperatorInfo) -> dict[str, Param]:
     """Return the params that a case names: without the defaults that the operator leaves out."""
+    unnamed = operator.unnamed_params
     return {
         name: value
         for name, value in params.items()
-        if name not in operator.unnamed_defaults or value != operator.params[name][0]
+        if name not in unnamed or value != unnamed[name]
     }
 
 

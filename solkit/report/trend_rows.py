@@ -210,6 +210,6 @@ def run_row(entry: Entry) -> RunRow:
 def _short(case: Case) -> str:
     """Write a case for a narrow place: extents without their axes."""
     extents = "x".join(map(str, case.shape.values()))
-    params = [str(value) for _, value in sorted(case.params.items())]
     mode = [] if case.cache_mode == "cold" else [case.cache_mode]
-    return line(" ".join((f"{case.operator}/{case.kernel}", extents, case.dtype, *params, *mode)))
+    words = (*case.params_words, *mode)
+    return line(" ".join((f"{case.operator}/{case.kernel}", extents, case.dtype, *words)))

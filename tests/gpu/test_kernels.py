@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -187,13 +188,16 @@ EMBEDDING_SHAPES = [
         (4097, 1000, 2048),
     )
 ]
+# Tiles that M, N and K fill, and don't, of every size; one row; a step along K of 8 items.
 MATMUL_SHAPES = [
     {"M": rows, "N": cols, "K": depth}
     for rows, cols, depth in (
         (1, 8, 8),
         (1, 2560, 2560),
         (16, 2560, 2560),
+        (17, 8200, 136),
         (63, 136, 72),
+        (63, 3464, 1032),
         (64, 4096, 1024),
         (127, 264, 520),
         (128, 128, 128),
@@ -201,9 +205,21 @@ MATMUL_SHAPES = [
         (512, 2560, 2560),
         (586, 1000, 1000),
         (1024, 4096, 4096),
-        (2049, 2560, 2560),
+        (2049, 2568, 2568),
     )
 ]
+# Of these, for the kernels that other cards than this one take, and for factors: one a tile.
+FEW_MATMUL_SHAPES = [
+    {"M": rows, "N": cols, "K": depth}
+    for rows, cols, depth in (
+        (1, 8, 8),
+        (17, 8200, 136),
+        (63, 3464, 1032),
+        (586, 1000, 1000),
+        (2049, 2568, 2568),
+    )
+]
+PRODUCTS = ("matmul", "matmul_bias", "matmul_bias_gelu", "matmul_add", "matmul_add_bias")
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +238,7 @@ def device(registry: Registry) -> CudaDevice:
 
 
 OWN_SHAPES = {
-    "matmul_add": MATMUL_SHAPES,
+    **dict.fromkeys(PRODUCTS, MATMUL_SHAPES),
     **dict.fromkeys(("rmsnorm", "add_rmsnorm", "add_layernorm", "quant_fp8"), NORM_SHAPES),
     "read": [*ROW_SHAPES, *READ_SHAPES],
     "attention_decode": ATTENTION_SHAPES,
@@ -236,27 +252,53 @@ OWN_SHAPES = {
 }
 
 
-def shapes_of(operator: str) -> list[dict[str, int]]:
+def shapes_of(operator: str, kernel: str = "solkit") -> list[dict[str, int]]:
+    if operator in PRODUCTS and kernel != "solkit":
+        return FEW_MATMUL_SHAPES
     return OWN_SHAPES.get(operator, [*ROW_SHAPES, *ODD_SHAPES])
 
 
-def variants(params: dict[str, tuple[Param, ...]]) -> Iterator[dict[str, Param]]:
-    """Yield every combination of params."""
-    for values in itertools.product(*params.values()):
-        yield dict(zip(params, values, strict=True))
+def variants(operator: Operator) -> Iterator[dict[str, Param]]:
+    """Yield every combination of params, those left at their default that cases need not name."""
+    named = {
+        name: values
+        for name, values in operator.params.items()
+        if name not in operator.unnamed_defaults
+    }
+    for values in itertools.product(*named.values()):
+        yield dict(zip(named, values, strict=True))
+
+
+def factors(operator: Operator) -> Iterator[dict[str, Param]]:
+    """Yield every combination of the params that cases need not name, but for all defaults."""
+    every = (operator.params[name] for name in operator.unnamed_defaults)
+    for values in itertools.islice(itertools.product(*every), 1, None):
+        yield dict(zip(operator.unnamed_defaults, values, strict=True))
 
 
 def cases() -> list[Case]:
     registry = bundled()
-    return [
-        case
+    plain = [
+        Case(owner, name, shape, dtype, params)
         for (owner, name), kernel in registry.kernels.items()
         if kernel.device == "cuda"
-        for shape in shapes_of(owner)
+        for shape in shapes_of(owner, name)
         for dtype in DTYPES
-        for params in variants(dict(registry.operators[owner].params))
-        for case in (Case(owner, name, shape, dtype, params),)
-        if not (kernel.refusal(case) or refused(registry.operators[owner], case))
+        for params in variants(registry.operators[owner])
+    ]
+    scaled = [
+        replace(case, params=case.params | factor)
+        for case in plain
+        if case.operator in PRODUCTS and case.shape in FEW_MATMUL_SHAPES
+        for factor in factors(registry.operators[case.operator])
+    ]
+    return [
+        case
+        for case in (*plain, *scaled)
+        if not (
+            registry.kernels[case.operator, case.kernel].refusal(case)
+            or refused(registry.operators[case.operator], case)
+        )
     ]
 
 
@@ -285,7 +327,7 @@ def test_a_kernel_computes_what_its_reference_says(
         assert seen.compared_count > 0
 
 
-@pytest.mark.parametrize("operator", ["copy", "add_rmsnorm", "matmul_add"])
+@pytest.mark.parametrize("operator", ["copy", "add_rmsnorm", *PRODUCTS])
 def test_inputs_are_left_as_they_were(
     device: CudaDevice, registry: Registry, operator: str
 ) -> None:
@@ -296,7 +338,7 @@ def test_inputs_are_left_as_they_were(
         "solkit",
         shapes_of(operator)[5 if operator != "copy" else 3],
         "fp16",
-        {name: values[0] for name, values in declared.params.items()},
+        next(variants(declared)),
     )
     kernel = registry.kernels[operator, "solkit"]
     sets = buffers.make(device, declared, case, 0)

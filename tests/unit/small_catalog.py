@@ -52,6 +52,15 @@ PRODUCT = Operator(
     reference=lambda a, w: a @ w,
     params={"weight": ("kn", "nk"), "fast": (False, True)},
 )
+# A param that is named only where it is no 1.
+SCALED = Operator(
+    name="scaled",
+    args=SCALE.args,
+    work=_scale_work,
+    reference=lambda x, alpha: alpha * x,
+    params={"form": ("whole", "half"), "alpha": (1.0, 0.5)},
+    unnamed_defaults=("alpha",),
+)
 
 
 def catalog() -> LocalCatalog:

@@ -1,13 +1,14 @@
 """Declarations as plain data; what an author's function does wrong costs that case only."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from cards import H200
-from small_catalog import PRODUCT, SCALE, catalog
+from small_catalog import PRODUCT, SCALE, SCALED, catalog
 
 from solkit.declare.arg import Arg
-from solkit.declare.catalog import CaseFacts, KernelInfo, OperatorInfo, case_facts
+from solkit.declare.catalog import CaseFacts, KernelInfo, OperatorInfo, case_facts, operator_info
 from solkit.declare.kernel import Kernel
 from solkit.declare.operator import Operator
 from solkit.model import Case, Step, Work
@@ -53,6 +54,34 @@ def test_an_operator_as_data() -> None:
         )
         == catalog().operators["product"]
     )
+
+
+def test_an_operator_as_data_tells_what_cases_need_not_name() -> None:
+    """The params, and what a case has that names none of them."""
+    info = operator_info(SCALED)
+    assert ("alpha",) == info.unnamed_defaults
+    assert {"alpha": 1.0} == info.unnamed_params
+
+
+def test_a_declaration_is_asked_with_the_defaults_that_a_case_does_not_name() -> None:
+    """Its work model, its unfused form and its refusals alike."""
+
+    def work(case: Case) -> Work:
+        return Work(8, int(8 * float(case.params["alpha"])))
+
+    def refuse(case: Case) -> str | None:
+        return "no halves" if case.params["alpha"] != 1 else None
+
+    operator = replace(
+        SCALED, work=work, unfused=lambda case: (Step("one", work(case)),), refuse=refuse
+    )
+    kernel = Kernel(name="k", operator=operator, function=print)
+    case = Case("scaled", "k", {"rows": 1, "cols": 2}, "fp32", {"form": "whole"})
+    facts = case_facts(operator, kernel, case)
+    assert (Work(8, 8), (Step("one", Work(8, 8)),)) == (facts.work, facts.unfused)
+    assert facts.refusal is None
+    halved = replace(case, params={"form": "whole", "alpha": 0.5})
+    assert "no halves" == case_facts(operator, kernel, halved).refusal
 
 
 def test_kernels_as_data_in_the_order_declared() -> None:

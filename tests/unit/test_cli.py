@@ -417,7 +417,7 @@ def test_a_case_by_hand_is_planned_as_it_is_run(tmp_path: Path) -> None:
     words = ("plan", "softmax", "rows=8192", "cols=4096", "--dtype", "bf16", "--gpu", "h200")
     done = solkit(*words, at=tmp_path)
     assert 0 == done.returncode
-    row = "8192x4096 none 1.0 bf16 134 MB - 1.25 28.0 µs - 28.0 µs memory"
+    row = "8192x4096 none scale=1.0 bf16 134 MB - 1.25 28.0 µs - 28.0 µs memory"
     assert row in re.sub(" +", " ", done.stdout)
     assert "1 case on NVIDIA H200" in done.stdout
 

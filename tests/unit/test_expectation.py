@@ -52,6 +52,28 @@ def test_a_small_case_is_compared_whole() -> None:
     assert choose(operator(), case_of(1001, 300), 0)["rows"] is not None
 
 
+@pytest.mark.parametrize(("params", "alpha"), [({}, 1.0), ({"alpha": 0.5}, 0.5)])
+def test_a_reference_gets_a_default_that_the_case_does_not_name(
+    params: dict[str, Any], alpha: float
+) -> None:
+    """So does a Python kernel: the two agree, and the work model may ask for it as well."""
+    declared = operator(
+        reference=lambda x, alpha: alpha * x,
+        params={"alpha": (1.0, 0.5)},
+        unnamed_defaults=("alpha",),
+        work=lambda case: Work(int(case.params["alpha"]) + 1, 1),
+    )
+    case = case_of(**params)
+    buffers = buffers_of(declared, case)
+    expected = expect(DEVICE, declared, case, buffers, 0)
+    np.testing.assert_allclose(expected.outputs["y"].values, alpha * buffers["x"], rtol=1e-6)
+
+    def scaled(x: Any, y: Any, alpha: float) -> None:
+        y[...] = alpha * x
+
+    assert checked(scaled, declared, case).error_fraction <= 1
+
+
 def test_a_big_case_is_checked_on_sampled_rows_with_both_ends() -> None:
     """Tails and last tiles live at the ends; the rest is spread at random, by the seed."""
     declared, case = operator(), case_of(rows=4000, cols=1024)

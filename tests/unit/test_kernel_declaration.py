@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from cards import H200
-from small_catalog import SCALE
+from small_catalog import SCALE, SCALED
 
 from solkit.declare.card import Card
 from solkit.declare.kernel import Kernel, Launch
+from solkit.declare.registry import Registry
 from solkit.errors import BadInput
 from solkit.model import Case
 
@@ -144,6 +145,32 @@ def test_launches_and_workspace_get_the_card_where_they_name_it() -> None:
     assert {} == scratch.workspace_on(case, None)
     assert {"w": 8} == replace(kernel, workspace=lambda _: {"w": 8}).workspace_on(case, None)
     assert {} == plain.workspace_on(case, H200)
+
+
+def test_a_kernels_functions_get_the_defaults_that_a_case_need_not_name() -> None:
+    """Launches, workspace and refusal alike, also where the operator was named: see Registry."""
+    case = Case("scaled", "k", {"rows": 2, "cols": 2}, "fp32", {"form": "half"})
+
+    def factor(case: Case) -> float:
+        return float(case.params["alpha"])
+
+    kernel = Kernel(
+        name="k",
+        operator="scaled",
+        source="k.cu",
+        launches=lambda case: (Launch("f", (1, 1, 1), (1, 1, 1), args=("x", factor(case))),),
+        workspace=lambda case: {"w": int(4 * factor(case))},
+        refuse=lambda case: f"alpha is {factor(case)}",
+    )
+    registry = Registry()
+    registry.add([SCALED, kernel], where="here")
+    held = registry.kernels["scaled", "k"]
+    assert SCALED is held.operator
+    half = replace(case, params={"form": "half", "alpha": 0.5})
+    for of, alpha in ((case, 1.0), (half, 0.5)):
+        assert [("x", alpha)] == [launch.args for launch in held.launches_on(of, H200)]
+        assert {"w": 4 * alpha} == held.workspace_on(of, H200)
+        assert f"alpha is {alpha}" == held.refusal(of)
 
 
 @pytest.mark.parametrize("what", ["launches", "workspace"])

@@ -1,9 +1,10 @@
 """An operator's declaration: what follows from it, and how a wrong one is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from small_catalog import PRODUCT, SCALE
+from small_catalog import PRODUCT, SCALE, SCALED
 
 from solkit.declare.arg import Arg, Layout
 from solkit.declare.operator import Operator, Tolerance
@@ -74,6 +75,16 @@ def test_a_reference_gets_only_the_params_it_names() -> None:
     assert () == PRODUCT.reference_params
 
 
+def test_a_case_is_completed_by_the_defaults_that_it_need_not_name() -> None:
+    """What it names stays; where nothing is missing, it is the very case."""
+    plain = Case("scaled", "k", {"rows": 2, "cols": 2}, "fp32", {"form": "half"})
+    assert {"form": "half", "alpha": 1.0} == SCALED.completed(plain).params
+    assert {"form": "half"} == plain.params
+    named = replace(plain, params={"form": "half", "alpha": 0.5})
+    assert named is SCALED.completed(named)
+    assert plain is SCALE.completed(plain)
+
+
 def test_a_tolerance_is_the_operators_or_the_dtypes_own() -> None:
     """Declared for one dtype, it leaves the others alone."""
     operator = declared(tolerance={"fp16": Tolerance(0.1, 0.2)})
@@ -90,6 +101,37 @@ def test_a_tolerance_is_the_operators_or_the_dtypes_own() -> None:
         ("its work is not a function", {"work": None}),
         ("the param 'form' has no values: give a tuple", {"params": {"form": 5}}),
         ("the param 'form' has values that are neither", {"params": {"form": ("a", None)}}),
+        (
+            "unnamed_defaults names 'alpha', which is no param",
+            {"unnamed_defaults": ("alpha",), "params": {"form": ("a", "b")}},
+        ),
+        (
+            "unnamed_defaults is 'form', not a tuple of params",
+            {"unnamed_defaults": "form", "params": {"form": ("a", "b")}},
+        ),
+        (
+            "'form' must be named: the argument 'z' depends on it",
+            {
+                "unnamed_defaults": ("form",),
+                "params": {"form": ("a", "b")},
+                "args": (
+                    Arg("x", "n"),
+                    Arg("y", "n", "out"),
+                    Arg("z", "n", "out", when={"form": ("a",)}),
+                ),
+            },
+        ),
+        (
+            "'order' must be named: the argument 'x' depends on it",
+            {
+                "unnamed_defaults": ("order",),
+                "params": {"order": ("kn", "nk")},
+                "args": (
+                    Arg("x", "K N", layout=Layout("order", {"kn": "K N", "nk": "N K"})),
+                    Arg("y", "K N", "out"),
+                ),
+            },
+        ),
         ("'a b' can't be the name of an argument or a param", {"params": {"a b": (1,)}}),
         (
             "'ro-ws' is no dim: write an axis, a number, or terms like batch*kv_len/16",

@@ -3,13 +3,18 @@
 from pathlib import Path
 
 import pytest
-from small_catalog import catalog
+from small_catalog import SCALED, catalog
 
+from solkit.declare.catalog import LocalCatalog
+from solkit.declare.kernel import Kernel
+from solkit.declare.registry import Registry
 from solkit.errors import BadInput
 from solkit.model import Case
 from solkit.plan.only import parse_only
 from solkit.plan.sweep import Sweep, case_by_hand, parse_sweep, read_sweep
 
+UNNAMED = LocalCatalog(Registry())
+UNNAMED.registry.add([SCALED, Kernel(name="k", operator="scaled", function=print)], where="unnamed")
 HEAD = "version: 1\nsweeps:\n"
 
 
@@ -61,6 +66,31 @@ def test_params_vary_as_lists_and_default_to_the_operators_first_value() -> None
         {"weight": "kn", "fast": True},
         {"weight": "nk", "fast": True},
     ] == [case.params for case in both.cases]
+
+
+def test_a_default_that_need_not_be_named_is_left_out_of_a_case() -> None:
+    """Given or not, it is the same case; another value is part of its identity."""
+    shape = ["rows=2", "cols=4"]
+    (plain,) = case_by_hand("scaled", shape, UNNAMED).cases
+    assert {"form": "whole"} == plain.params
+    assert "rows=2;cols=4;form=whole" == plain.shape_text
+    assert (plain,) == case_by_hand("scaled", [*shape, "alpha=1"], UNNAMED).cases
+    both = case_by_hand("scaled", [*shape, "alpha=1,0.5"], UNNAMED).cases
+    assert [{"form": "whole"}, {"form": "whole", "alpha": 0.5}] == [case.params for case in both]
+    with pytest.raises(BadInput, match="unknown value of alpha '2'"):
+        case_by_hand("scaled", [*shape, "alpha=2"], UNNAMED)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("alpha=1", [0]), ("alpha<1", [1]), ("alpha!=1", [1]), ("alpha>0", [0, 1])]
+)
+def test_only_knows_the_defaults_that_cases_do_not_name(text: str, kept: list[int]) -> None:
+    """A case without a name has that value all the same."""
+    cases = case_by_hand("scaled", ["rows=2", "cols=4", "alpha=1,0.5"], UNNAMED).cases
+    found = parse_only(text).select(cases, UNNAMED.operators)
+    assert tuple(cases[index] for index in kept) == found
+    with pytest.raises(BadInput, match="unknown name in --only 'alpha'"):
+        parse_only(text).select(cases[:1])
 
 
 def test_duplicates_are_merged_and_said() -> None:
