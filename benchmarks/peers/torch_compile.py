@@ -30,7 +30,8 @@ OPERATORS = (
     "write",
     "triad",
 )
-PRODUCTS = ("matmul_add",)  # their tiles are a matter of choice
+# Their tiles are a matter of choice.
+PRODUCTS = ("matmul", "matmul_bias", "matmul_bias_gelu", "matmul_add", "matmul_add_bias")
 KERNELS = (
     *(
         peer(

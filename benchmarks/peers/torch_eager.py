@@ -24,7 +24,10 @@ OPERATORS = (
     "attention_decode",
     "adamw",
     "dequant_gemv",
+    "matmul_bias",
+    "matmul_bias_gelu",
     "matmul_add",
+    "matmul_add_bias",
 )
 KERNELS = tuple(
     peer(

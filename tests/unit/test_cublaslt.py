@@ -27,6 +27,7 @@ class FakeLibrary:
         self.alive: list[str] = []
         self.arguments: tuple[Any, ...] = ()
         self.layouts: list[tuple[int, int]] = []
+        self.attributes: list[tuple[int, int | None]] = []
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         def function(*arguments: Any) -> int:
@@ -45,6 +46,9 @@ class FakeLibrary:
                 rows, cols, leading = (each.value for each in arguments[2:])
                 assert rows == leading
                 self.layouts.append((rows, cols))
+            if name == "cublasLtMatmulDescSetAttribute":
+                _, number, value, _ = arguments
+                self.attributes.append((number.value, value._obj.value))
             if name == "cublasLtMatmul":
                 self.arguments = arguments
             return 0
@@ -100,6 +104,20 @@ def test_a_product_is_added_to_another_matrix_by_the_algorithm_that_was_asked_fo
     assert [(256, 512), (512, 16), (256, 16)] == fake.layouts
     assert "cublasLtMatmulDescSetAttribute" not in fake.called
     product.close()
+
+
+def test_the_bias_of_an_epilogue_is_known_before_a_choice_and_set_anew_by_each_call() -> None:
+    """Attribute 7 is the epilogue (36: GELU of the sum with a bias), 8 the bias' address."""
+    fake = library()
+    product = Product(fake, Form(256, 16, 512, 14, 14, epilogue=cublaslt.GELU_BIAS))
+    product.choose(bias=60)
+    assert [(7, 36), (8, 60)] == fake.attributes
+    for bias in (70, 80):
+        product.bind(Operands(10, 20, 30, 40, bias=bias), lambda: 50)()
+        assert (8, bias) == fake.attributes[-1]
+    product.close()
+    Product(fake, Form(256, 16, 512, 14, 14, epilogue=cublaslt.BIAS)).close()
+    assert (7, 4) == fake.attributes[-1]
 
 
 def test_a_left_matrix_that_is_stored_transposed_has_its_own_extents() -> None:

@@ -29,6 +29,7 @@ OPERATORS = registry.bundled().operators
 HERE = ("torch", "torch_eager", "torch_compile")  # what runs without a GPU
 CARD_ALONE = {("dequant_gemv", "torch")}  # int8 products on the CPU take bf16 alone
 NORM = {"rows": 5, "cols": 256}
+PRODUCT = {"M": 5, "N": 16, "K": 24}
 SHAPES = {
     "rmsnorm": NORM,
     "add_rmsnorm": NORM,
@@ -49,7 +50,11 @@ SHAPES = {
     "read": NORM,
     "write": {"elements": 5000},
     "triad": {"elements": 33},
-    "matmul_add": {"M": 5, "N": 16, "K": 24},
+    "matmul": PRODUCT,
+    "matmul_bias": PRODUCT,
+    "matmul_bias_gelu": PRODUCT,
+    "matmul_add": PRODUCT,
+    "matmul_add_bias": PRODUCT,
 }
 LIBRARIES = {
     "liger": "liger_kernel",
@@ -132,6 +137,7 @@ def test_describing_a_peer_loads_no_library() -> None:
         ("rope", "liger", {"style": "interleaved"}, "half-rotated style alone"),
         ("cross_entropy", "liger", {}, "clears the logits of ignored labels"),
         ("dequant_gemv", "torch", {"weight_dtype": "int4"}, "a packed order of its own"),
+        ("matmul_bias_gelu", "cublaslt", {"form": "erf"}, "tanh form alone"),
     ],
 )
 def test_what_a_library_can_not_do_is_a_reason(

@@ -1,10 +1,9 @@
-"""cublasLt called directly: out = alpha x @ w + beta residual in one product, with C apart from D.
+"""cublasLt called directly: out = gelu(alpha x @ w + beta residual + bias) in one call, or parts.
 
 Row-major matrices are the transposes of what the library, which is column-major, takes: it computes
-out^T = w^T x^T.
+out^T = w^T x^T, with a bias for each of its rows. C lies apart from D.
 """
 
-from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -25,22 +24,40 @@ class Proposed(NamedTuple):
     count: int
 
 
+class Call(NamedTuple):
+    """What a case asks for, and the tensors that it is computed of; the last two may be absent."""
+
+    form: cublaslt.Form
+    w: Tensor
+    x: Tensor
+    out: Tensor
+    residual: Tensor | None
+    bias: Tensor | None
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The tensors that there are, in order."""
+        return tuple(each for each in self[1:] if each is not None)
+
+
+_proposals: dict[cublaslt.Form, Proposed] = {}
 _best: dict[cublaslt.Form, int] = {}
 
 
 def first(**values: Any) -> None:  # noqa: ANN401  # tensors and params by name
     """Take the algorithm that the library would choose itself."""
-    form, operands = _asked(**values)
-    _call(_proposed(form).product, 0, *operands)
+    call = _asked(**values)
+    _run(_proposed(call).product, 0, call)
 
 
 def best(**values: Any) -> None:  # noqa: ANN401  # tensors and params by name
     """Take the fastest of those that it proposes: they are timed when a case is first called."""
-    form, operands = _asked(**values)
-    product, count = _proposed(form)
-    if form not in _best:
-        _best[form] = fastest([partial(_call, product, place) for place in range(count)], operands)
-    _call(product, _best[form], *operands)
+    call = _asked(**values)
+    product, count = _proposed(call)
+    if call.form not in _best:
+        ways = [partial(_run_on, product, place, call) for place in range(count)]
+        _best[call.form] = fastest(ways, call.operands)
+    _run(product, _best[call.form], call)
 
 
 def _asked(
@@ -48,30 +65,37 @@ def _asked(
     w: Tensor,
     out: Tensor,
     weight: str,
+    bias: Tensor | None = None,
     residual: Tensor | None = None,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-) -> tuple[cublaslt.Form, Sequence[Tensor]]:
-    """Return what a case asks for, and its operands: w, x, out and, where there is one, C."""
+    form: str | None = None,
+    **factors: float,
+) -> Call:
+    """Return what a case asks for; form: of its GELU, where it has one. Factors left out are 1."""
     (rows, depth), cols = x.shape, out.shape[-1]
     kind = KINDS[x.dtype]
-    form = cublaslt.Form(
+    epilogue = None
+    if bias is not None:
+        epilogue = cublaslt.BIAS if form is None else cublaslt.GELU_BIAS
+    asked = cublaslt.Form(
         rows=cols,
         cols=rows,
         depth=depth,
         kind=kind,
         out_kind=kind,
         left_transposed=weight == "nk",
-        alpha=alpha,
-        beta=0.0 if residual is None else beta,
+        alpha=factors.get("alpha", 1.0),
+        beta=0.0 if residual is None else factors.get("beta", 1.0),
+        epilogue=epilogue,
     )
-    return form, (w, x, out) if residual is None else (w, x, out, residual)
+    return Call(asked, w, x, out, residual, bias)
 
 
-@cache
-def _proposed(form: cublaslt.Form) -> Proposed:
-    product = cublaslt.Product(_library(), form)
-    return Proposed(product, product.choose(MOST))
+def _proposed(call: Call) -> Proposed:
+    if call.form not in _proposals:
+        product = cublaslt.Product(_library(), call.form)
+        bias = None if call.bias is None else call.bias.data_ptr()
+        _proposals[call.form] = Proposed(product, product.choose(MOST, bias))
+    return _proposals[call.form]
 
 
 @cache
@@ -84,20 +108,21 @@ def _workspace(device: torch.device) -> Tensor:
     return torch.empty(cublaslt.WORKSPACE_BYTES, dtype=torch.uint8, device=device)
 
 
-def _call(
-    product: cublaslt.Product,
-    place: int,
-    w: Tensor,
-    x: Tensor,
-    out: Tensor,
-    residual: Tensor | None = None,
-) -> None:
+def _run_on(product: cublaslt.Product, place: int, call: Call, *operands: Tensor) -> None:
+    """Run a call on other tensors of the same forms, in the order of its operands."""
+    given = iter(operands)
+    others = (None if each is None else next(given) for each in call[1:])
+    _run(product, place, Call(call.form, *others))
+
+
+def _run(product: cublaslt.Product, place: int, call: Call) -> None:
     operands = cublaslt.Operands(
-        left=w.data_ptr(),
-        right=x.data_ptr(),
-        out=out.data_ptr(),
-        workspace=_workspace(out.device).data_ptr(),
-        source=None if residual is None else residual.data_ptr(),
+        left=call.w.data_ptr(),
+        right=call.x.data_ptr(),
+        out=call.out.data_ptr(),
+        workspace=_workspace(call.out.device).data_ptr(),
+        source=None if call.residual is None else call.residual.data_ptr(),
+        bias=None if call.bias is None else call.bias.data_ptr(),
     )
     product.bind(operands, _stream, place)()
 

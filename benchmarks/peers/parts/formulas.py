@@ -167,14 +167,42 @@ def dequant_sum(x: Tensor, weight: Tensor, scale: Tensor, weight_dtype: str) -> 
     return part.sum((-1, -2)).to(x.dtype)
 
 
+def matmul(x: Tensor, w: Tensor, weight: str, alpha: float = 1.0) -> Tensor:
+    """Return alpha x @ w."""
+    product = x @ stored(w, weight)
+    return product if alpha == 1 else alpha * product
+
+
+def matmul_bias(x: Tensor, w: Tensor, bias: Tensor, weight: str, alpha: float = 1.0) -> Tensor:
+    """Return alpha x @ w + bias."""
+    return matmul(x, w, weight, alpha) + bias
+
+
+def matmul_bias_gelu(  # as many as the operator has arguments
+    x: Tensor, w: Tensor, bias: Tensor, weight: str, form: str, alpha: float = 1.0
+) -> Tensor:
+    """Return gelu(alpha x @ w + bias)."""
+    return functional.gelu(matmul_bias(x, w, bias, weight, alpha), approximate=GELU[form])
+
+
 def matmul_add(  # as many as the operator has arguments
     x: Tensor, w: Tensor, residual: Tensor, weight: str, alpha: float = 1.0, beta: float = 1.0
 ) -> Tensor:
     """Return alpha x @ w + beta residual."""
-    product = x @ stored(w, weight)
-    if alpha == beta == 1:
-        return product + residual
-    return alpha * product + beta * residual
+    return matmul(x, w, weight, alpha) + (residual if beta == 1 else beta * residual)
+
+
+def matmul_add_bias(  # as many as the operator has arguments
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+    weight: str,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+) -> Tensor:
+    """Return alpha x @ w + beta residual + bias."""
+    return matmul_add(x, w, residual, weight, alpha, beta) + bias
 
 
 def stored(w: Tensor, weight: str) -> Tensor:

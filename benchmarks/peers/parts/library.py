@@ -8,6 +8,7 @@ from peers.parts.formulas import (
     BETA2,
     DECAY,
     EPSILON,
+    GELU,
     IGNORED,
     LR,
     PERIOD,
@@ -76,6 +77,29 @@ def dequant_gemv(x: Tensor, weight: Tensor, scale: Tensor, **_rest: object) -> T
     return torch._weight_int8pack_mm(x, weight, scale)  # noqa: SLF001  # it has no public name
 
 
+def matmul(x: Tensor, w: Tensor, out: Tensor, weight: str, alpha: float = 1.0) -> None:
+    """Call mm, or addmm without what it adds where there is a factor."""
+    if alpha == 1:
+        torch.mm(x, stored(w, weight), out=out)
+    else:
+        torch.addmm(out, x, stored(w, weight), alpha=alpha, beta=0, out=out)
+
+
+def matmul_bias(  # as many as the operator has arguments
+    x: Tensor, w: Tensor, bias: Tensor, out: Tensor, weight: str, alpha: float = 1.0
+) -> None:
+    """Call addmm, as F.linear does: cublasLt adds the bias in its epilogue."""
+    torch.addmm(bias, x, stored(w, weight), alpha=alpha, out=out)
+
+
+def matmul_bias_gelu(  # as many as the operator has arguments
+    x: Tensor, w: Tensor, bias: Tensor, out: Tensor, weight: str, form: str, alpha: float = 1.0
+) -> Tensor:
+    """Call addmm, and F.gelu on what it wrote."""
+    matmul_bias(x, w, bias, out, weight, alpha)
+    return functional.gelu(out, approximate=GELU[form])
+
+
 def matmul_add(  # as many as the operator has arguments
     x: Tensor,
     w: Tensor,
@@ -87,6 +111,22 @@ def matmul_add(  # as many as the operator has arguments
 ) -> None:
     """Call addmm: it copies the residual into out, and has cuBLAS add the product."""
     torch.addmm(residual, x, stored(w, weight), alpha=alpha, beta=beta, out=out)
+
+
+def matmul_add_bias(  # as many as the operator has arguments
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+    out: Tensor,
+    weight: str,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+) -> None:
+    """Call addmm with the bias, and add the residual to what it wrote."""
+    torch.addmm(bias, x, stored(w, weight), alpha=alpha, out=out)
+    out.add_(residual, alpha=beta)
 
 
 def copy(x: Tensor, y: Tensor) -> None:

@@ -19,6 +19,8 @@ R_32F, R_16F, R_16BF, R_8F_E4M3 = 0, 2, 14, 28
 _COMPUTE_32F = 68
 _TRANSPOSED = 1
 _DESC_TRANSA, _DESC_FAST_ACCUM, _PREF_WORKSPACE_BYTES = 3, 25, 1
+_DESC_EPILOGUE, _DESC_BIAS = 7, 8
+BIAS, GELU_BIAS = 4, 4 | 32  # cublasLtEpilogue_t; its GELU is the tanh form
 _SUCCESS = 0
 
 
@@ -56,13 +58,14 @@ def load(names: tuple[str, ...] = SONAMES) -> ctypes.CDLL:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a product computes: out = left @ right + beta * source, accumulated in fp32.
+    """What a product computes: out = alpha left @ right + beta source, accumulated in fp32.
 
     out, source [rows, cols], left [rows, depth], right [depth, cols], all column-major; left may be
     stored as its transpose. kind, out_kind: cudaDataType of the operands and of the results.
     fast_fp8: sums of fp8 products stay in the tensor core's own accumulator, which keeps fewer bits
     than fp32; False adds them up in fp32 registers every few products, at some cost in speed; None
-    for other types.
+    for other types. epilogue: BIAS or GELU_BIAS, what is done to that before it is rounded; None
+    for nothing.
     """
 
     rows: int
@@ -74,6 +77,7 @@ class Form:
     fast_fp8: bool | None = None
     alpha: float = 1.0
     beta: float = 0.0
+    epilogue: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class Operands:
     """Device addresses of a product's matrices; workspace holds WORKSPACE_BYTES.
 
     source: what is added to the product; None where it is out itself, or where nothing is.
+    bias: an item for each row of out, where the form has an epilogue.
     """
 
     left: int
@@ -88,6 +93,7 @@ class Operands:
     out: int
     workspace: int
     source: int | None = None
+    bias: int | None = None
 
 
 class Product:
@@ -106,6 +112,8 @@ class Product:
                 self._set(_DESC_TRANSA, ctypes.c_int32(_TRANSPOSED))
             if form.fast_fp8 is not None:
                 self._set(_DESC_FAST_ACCUM, ctypes.c_int8(form.fast_fp8))
+            if form.epilogue is not None:
+                self._set(_DESC_EPILOGUE, ctypes.c_int32(form.epilogue))
             self._left = self._layout(form.kind, *held)
             self._right = self._layout(form.kind, form.depth, form.cols)
             self._out = self._layout(form.out_kind, form.rows, form.cols)
@@ -113,11 +121,14 @@ class Product:
             self.close()
             raise
 
-    def choose(self, most: int = 1) -> int:
+    def choose(self, most: int = 1, bias: int | None = None) -> int:
         """Open the library on the current device; return how many algorithms it proposes.
 
-        The first is the one that it would choose itself.
+        The first is the one that it would choose itself. bias: an address, where the form has an
+        epilogue: the library proposes nothing while it knows of none.
         """
+        if bias is not None:
+            self._set(_DESC_BIAS, ctypes.c_void_p(bias))
         handle = ctypes.c_void_p()
         self._check("cublasLtCreate", ctypes.byref(handle))
         self._handle = handle
@@ -178,6 +189,8 @@ class Product:
         )
 
         def call() -> None:
+            if operands.bias is not None:  # calls on other buffers set others
+                self._set(_DESC_BIAS, ctypes.c_void_p(operands.bias))
             self._check("cublasLtMatmul", *arguments, ctypes.c_void_p(stream()))
 
         return call
