@@ -238,14 +238,14 @@ def products(gpu: Gpu | None) -> list[Outcome]:
             measured(case, work, time_s=time_s, unfused=(Step("product", work), step), gpu=gpu)
         )
     log = (
-        'matmul_add.cu(41): error: identifier "WIDTH" is undefined\n'
+        'matmul.cu(41): error: identifier "WIDTH" is undefined\n'
         "    float lane[WIDTH];\n               ^\n1 error detected"
     )
     broken = Case(
         "matmul_add", "wide<256, 8>", {"M": 8192, "N": 2560, "K": 2560}, "fp16", {"weight": "kn"}
     )
     made.append(
-        Failed(broken, "compile", log, "Fix matmul_add.cu at line 41 and run again with --resume.")
+        Failed(broken, "compile", log, "Fix matmul.cu at line 41 and run again with --resume.")
     )
     wrong = Case("softmax", "fast", {"rows": 4096, "cols": 4096}, "fp16")
     made.append(
