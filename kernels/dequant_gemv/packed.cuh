@@ -44,11 +44,6 @@ __device__ __forceinline__ unsigned int difference(unsigned int a, unsigned int 
   return reinterpret_cast<const unsigned int&>(pair);
 }
 
-template <typename T>
-constexpr bool IS_BF16 = false;
-template <>
-constexpr bool IS_BF16<__nv_bfloat16> = true;
-
 // The formats. unpack: a 32-bit word of weights as T, in pairs: weight p of the word and weight
 // p + PAIRS. BASE: what their bits are OR-ed onto, a pair of powers of two. OFFSET: minus what all
 // weights are too large by, as a pair; 0 where unpack has taken it off.

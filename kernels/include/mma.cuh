@@ -42,11 +42,6 @@ __device__ __forceinline__ void wait_copies() {
   if constexpr (!OLD) asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-template <typename T>
-constexpr bool IS_BF16 = false;
-template <>
-constexpr bool IS_BF16<__nv_bfloat16> = true;
-
 // Four 8x8 matrices of 16-bit items. Lane 8 i + r gives the address of row r of matrix i; lane t
 // gets items 2 (t % 4) and 2 (t % 4) + 1 of row t / 4 of each matrix (with TRANSPOSED: of column).
 template <bool TRANSPOSED>
