@@ -43,6 +43,21 @@ __device__ __forceinline__ void cluster_wait() {
 #endif
 }
 
+// What block `rank` has where `mine` is in this block, its own rank allowed: 16 bytes of its shared
+// memory, written before a cluster barrier. A second one must follow before that block may end.
+__device__ __forceinline__ float4 load_from_rank(const float4* mine, int rank) {
+  float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#if __CUDA_ARCH__ >= 900
+  unsigned int there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(mine)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(there)
+               : "memory");
+#endif
+  return value;
+}
+
 // A mailbox: 64-bit letters that blocks of the cluster send to each other's shared memory, and an
 // mbarrier (8 bytes of shared memory) that counts the bytes which have arrived.
 //
