@@ -12,7 +12,8 @@
 // matmul_swapped: tensor cores. Columns are the 16 rows of mma.m16n8k16 and tokens its 8 columns, so 8
 //   tokens fill it. A block has BN columns, tiles of BK pass through a ring of STAGES in shared memory.
 //   WARPS_N warps lie along the columns, WARPS_K share the k of a tile, the RANKS blocks of a cluster
-//   share the tiles.
+//   share the tiles. TURNED: neighbours in the grid begin at different tiles of their share, so that
+//   they don't ask for the same lines of x at once.
 // RESIDENT blocks of gemv are to stand on an SM. It must leave a thread the registers to have all its
 // loads under way at once: with none said, the compiler puts loads off, to need fewer registers.
 // TOKENS is M or more. Where RANKS is more than 1 the launch is in clusters of RANKS blocks (CC 9.0).
@@ -212,9 +213,9 @@ constexpr int ring_blocks(int ring_bytes, int warps) {
 }
 
 template <typename T, bool NK, int TOKENS, int BN, int BK, int WARPS_N, int WARPS_K, int STAGES,
-          int RANKS, typename EPILOGUE>
+          int RANKS, bool TURNED, typename EPILOGUE>
 __global__ void __launch_bounds__(32 * WARPS_N * WARPS_K,
-                                  ring_blocks((BN + TOKENS) * BK * 2 * STAGES, WARPS_N* WARPS_K))
+                                  ring_blocks((BN + TOKENS) * BK * 2 * STAGES, (WARPS_N * WARPS_K)))
     matmul_swapped(const T* __restrict__ x, const T* __restrict__ weight,
                    const T* __restrict__ bias, const T* __restrict__ residual, T* __restrict__ out,
                    long long M, long long K, long long N, float alpha, float beta) {
@@ -247,22 +248,30 @@ __global__ void __launch_bounds__(32 * WARPS_N * WARPS_K,
   const int w_chunk = thread % W_ROW, w_row = thread / W_ROW;
   constexpr int X_STRIDE = THREADS / X_ROW, W_STRIDE = THREADS / W_ROW;
   static_assert(X_STRIDE % 8 == 0 && W_STRIDE % 8 == 0, "a thread's rows are swizzled alike");
-  const T* x_source = x + x_row * K + (static_cast<long long>(first_tile) * BK + x_chunk * 8);
-  const T* w_source =
-      NK ? weight + (first_n + w_row) * K + (first_tile * BK + w_chunk * 8)
-         : weight + (static_cast<long long>(first_tile) * BK + w_row) * N + first_n + w_chunk * 8;
+  const int turn = TURNED ? static_cast<int>(blockIdx.x / RANKS) % max(own_tiles, 1) : 0;
+  const int first_k = (first_tile + turn) * BK;
+  const T* x_source = x + x_row * K + first_k + x_chunk * 8;
+  const T* w_source = NK ? weight + (first_n + w_row) * K + first_k + w_chunk * 8
+                         : weight + (first_k + w_row) * N + first_n + w_chunk * 8;
   const long long x_step = X_STRIDE * K, w_step = W_STRIDE * (NK ? K : N);
   const unsigned int x_target = (W_CHUNKS + swizzled<X_ROW>(x_row, x_chunk)) * 16;
   const unsigned int w_target = swizzled<W_ROW>(w_row, w_chunk) * 16;
-  // What is left of the extents from this thread's first item on.
+  // What is left of the extents from this thread's next item on.
   const int x_rows = static_cast<int>(M) - x_row;
   const int w_rows =
       static_cast<int>(min(N - first_n, static_cast<long long>(BN))) - (NK ? w_row : w_chunk * 8);
-  int x_left = static_cast<int>(K) - first_tile * BK - x_chunk * 8;
-  int w_left = static_cast<int>(K) - first_tile * BK - (NK ? w_chunk * 8 : w_row);
+  int x_left = static_cast<int>(K) - first_k - x_chunk * 8;
+  int w_left = static_cast<int>(K) - first_k - (NK ? w_chunk * 8 : w_row);
 
-  unsigned int fill = shared_base;  // the stage that is filled next
-  const auto copy_tile = [&]() {    // the next one
+  unsigned int fill = shared_base;     // the stage that is filled next
+  int before_turn = own_tiles - turn;  // tiles to copy before the first of the share
+  const auto advance = [&](int tiles_on) {
+    x_source += tiles_on * BK;
+    w_source += NK ? tiles_on * BK : tiles_on * BK * N;
+    x_left -= tiles_on * BK;
+    w_left -= tiles_on * BK;
+  };
+  const auto copy_tile = [&]() {  // the next one
     const T* source = w_source;
 #pragma unroll
     for (int i = 0; i < W_COPIES; ++i) {
@@ -280,10 +289,8 @@ __global__ void __launch_bounds__(32 * WARPS_N * WARPS_K,
       }
       source += x_step;
     }
-    x_source += BK;
-    w_source += NK ? BK : BK * N;
-    x_left -= BK;
-    w_left -= BK;
+    advance(1);
+    if (TURNED && --before_turn == 0) advance(-own_tiles);
     fill = next_stage(fill);
   };
 #pragma unroll

@@ -9,6 +9,7 @@ from solkit.model import Case
 
 MOST_ROWS = 64  # of x: what the accumulators of a block have room for
 MOST_GEMV_ROWS = 4  # multiply-adds, one for each weight and row of x, then take as long as memory
+COPIES_FROM = 80  # compute capability: asynchronous copies, and tensor cores for bf16
 VECTOR = 8  # items of 16 bytes
 ITEM_BYTES, SUM_BYTES = 2, 4
 PITCH_PAD = 4  # columns, as in part_pitch() of split_sums.cuh
@@ -88,7 +89,10 @@ class GemvKn(NamedTuple):
 
 
 class Swapped(NamedTuple):
-    """The columns and k of a block's tile, its warps along both, stages, and ranks of a cluster."""
+    """The columns and k of a block's tile, its warps along both, stages, and ranks of a cluster.
+
+    turned: neighbours begin at different tiles, so that they don't ask for the same x at once.
+    """
 
     bn: int
     bk: int
@@ -96,6 +100,7 @@ class Swapped(NamedTuple):
     warps_k: int
     stages: int
     ranks: int
+    turned: bool = False
 
     @property
     def warp_count(self) -> int:
@@ -121,9 +126,10 @@ def padded_rows(rows: int) -> int:
     return next(most for most in (8, 16, 32, 64) if rows <= most)
 
 
-def takes(case: Case) -> bool:
-    """Whether there is a form for the case."""
-    return case.dtype in ("fp16", "bf16") and case.shape["M"] <= MOST_ROWS
+def takes(case: Case, card: Card) -> bool:
+    """Whether there is a form for the case on the card."""
+    few = case.dtype in ("fp16", "bf16") and case.shape["M"] <= MOST_ROWS
+    return few and card.compute_capability >= COPIES_FROM
 
 
 def launches_of(product: Follower, case: Case, form: Form) -> tuple[Launch, ...]:
@@ -161,17 +167,23 @@ def _spelled(size: int) -> str:
 def choose(case: Case, card: Card) -> Form:
     """Return the form for a case: multiply-adds for the fewest rows, tensor cores for more.
 
-    K is split until the blocks fill the card.
+    K is split over clusters until the blocks fill the card; where there are none, a block has fewer
+    columns and its warps share K.
     """
-    rows, cols = case.shape["M"], case.shape["N"]
+    rows, cols, nk = case.shape["M"], case.shape["N"], case.params["weight"] == "nk"
     most_ranks = min(card.most_cluster_blocks, RANKS[0])
     if rows <= MOST_GEMV_ROWS:
-        resident = 3 if rows <= MOST_GEMV_ROWS // 2 else 2  # as many as have room for the sums
-        if case.params["weight"] == "nk":
-            return GemvNk(cols=1, depth=8, warps=8, sharers=1, resident=resident)
-        return GemvKn(col_lanes=16, warps=8, ranks=most_ranks, resident=resident)
+        few = rows <= MOST_GEMV_ROWS // 2  # whose sums leave registers for a third block
+        resident = 3 if few else 2
+        if nk:
+            return GemvNk(1, depth=8 if few else 4, warps=8, sharers=1, resident=resident)
+        if most_ranks > 1:
+            return GemvKn(16, warps=8, ranks=most_ranks, resident=resident)
+        return GemvKn(4, warps=16, ranks=1, resident=1)
+    if most_ranks == 1:
+        return Swapped(32, bk=128, warps_n=2, warps_k=2, stages=4, ranks=1)
     bn = 128 if rows > MOST_ROWS // 2 else 64
     ranks = 1
     while ranks < most_ranks and ceil_div(cols, bn) * ranks < card.sm_count:
         ranks *= 2
-    return Swapped(bn=bn, bk=64, warps_n=4, warps_k=1, stages=4, ranks=ranks)
+    return Swapped(bn, bk=64, warps_n=4, warps_k=1, stages=4, ranks=ranks)
