@@ -11,14 +11,15 @@
 // Work: 2 M N K flop in the dtype's matrix pipe; each tensor crosses DRAM once.
 // M any; N and K multiples of 16 bytes; all arrays 16-byte aligned.
 //
-// A way to compute the product is a header: mma_tiles.cuh (16-bit types), ffma.cuh (fp32). All take
-// the same arguments; a bias or residual that the epilogue lacks is null. Blocks walk the output in
-// groups of tile rows (tile_order.cuh), so that those resident together share rows of x and columns
-// of weight in L2.
+// A way to compute the product is a header: few_rows.cuh (16-bit types, M up to 64), mma_tiles.cuh
+// (16-bit types), ffma.cuh (fp32). All take the same arguments; a bias or residual that the epilogue
+// lacks is null. Blocks of tiles walk the output in groups of tile rows (tile_order.cuh), so that
+// those resident together share rows of x and columns of weight in L2.
 //
 // Public sources that taught the design: the multistage pipeline of NVIDIA/cutlass
 // (include/cutlass/gemm/threadblock/mma_multistage.h) and the grouped tile order of
 // triton-lang/triton (python/tutorials/03-matrix-multiplication.py). No code was taken.
+#include "few_rows.cuh"
 #include "ffma.cuh"
 #include "mma_tiles.cuh"
 

@@ -17,7 +17,7 @@ from solkit import (
     Tolerance,
     Work,
 )
-from solkit.declare import tiles
+from solkit.declare import few_rows, tiles
 from solkit.declare.gelu import GELU_FP32_FLOP, GELU_SFU_FLOP, gelu
 from solkit.declare.geometry import ACCESS_BYTES
 from solkit.declare.product import ACTIVATIONS, Product
@@ -164,8 +164,11 @@ def operator(name: str, product: Product) -> Operator:
 OPERATORS = tuple(operator(name, product) for name, product in PRODUCTS.items())
 
 
-def launches(product: Product, case: Case, card: Card) -> tuple[Launch, ...]:  # noqa: ARG001  # the ways that depend on the card are none yet
-    """Take the first way that has something to launch for the case on the card."""
+def launches(product: Product, case: Case, card: Card) -> tuple[Launch, ...]:
+    """Take the first way that is there for the case on the card."""
+    # wgmma's tiles stand here.
+    if few_rows.takes(case, card):
+        return few_rows.launches(product, case, card)
     return tiles.launches(product, case)
 
 
@@ -186,7 +189,7 @@ def kernels(operator: Operator) -> tuple[Kernel, ...]:
         declare(
             name="solkit",
             launches=partial(launches, product),
-            summary="mma.sync tiles with a multistage copy pipeline; fp32: register tiles of FFMA",
+            summary="up to 64 rows: a stream of weights; more: mma.sync tiles; fp32: tiles of FFMA",
         ),
         declare(
             name="solkit_mma",

@@ -39,6 +39,6 @@ class Product:
         )
 
 
-def spelled(flag: bool) -> str:  # noqa: FBT001  # a value that is written as C++ does
-    """Return a bool as C++ writes it."""
-    return str(flag).lower()
+def spelled(constant: int) -> str:
+    """Return a template's constant as C++ writes it, a bool among them."""
+    return str(constant).lower()

@@ -1,12 +1,12 @@
 """Products of few rows on a real device: every form against float64, ragged or not."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
 
-from solkit import Arg, Array, Case, Kernel, Launch, Layout, Normal, Operator, Tolerance, Work
+from solkit import Card, Case, Kernel, Launch, Operator
 from solkit.declare.few_rows import (
     MOST_GEMV_ROWS,
     Form,
@@ -16,8 +16,10 @@ from solkit.declare.few_rows import (
     choose,
     launches_of,
 )
-from solkit.declare.gelu import gelu
+from solkit.declare.product import Product
+from solkit.declare.registry import bundled
 from solkit.measure import buffers, check
+from solkit.model import Param
 from solkit.resources import folder
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
@@ -25,7 +27,7 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 's
 from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
 
 pytestmark = pytest.mark.gpu
-ALPHA, BETA = 0.5, 2.0
+ALPHA, BETA = 0.5, 0.5
 # Of a cluster and alone; warps that share K, and don't; every width of a tile; few and many stages.
 FORMS: tuple[Form, ...] = (
     GemvNk(1, 8, 8, 1, 2),
@@ -63,96 +65,76 @@ SHAPES = (
 )
 
 
+@dataclass(frozen=True)
 class Ending:
-    """What follows a product: whether it adds a bias or a residual, and its GELU's form, if any."""
+    """An operator of the family, and its GELU's form, if any."""
 
-    def __init__(self, *added: str, form: str = "") -> None:
-        """Take the names of what is added."""
-        self.added, self.form = added, form
-        self.name = "_".join(("product", *added, form)).rstrip("_")
+    name: str
+    form: str = ""
 
-    def epilogue(self, _case: Case) -> str:
-        """Return the template argument."""
-        flags = (str(name in self.added).lower() for name in ("bias", "residual"))
-        activation = {"": "Identity", "erf": "GeluErf", "tanh": "GeluTanh"}[self.form]
-        return f"Epilogue<{', '.join((*flags, activation))}>"
+    def __str__(self) -> str:
+        """Return what tells it from the others."""
+        return f"{self.name} {self.form}".rstrip()
 
-    def launch_args(self, _case: Case) -> tuple[str | int | float, ...]:
-        """Return a kernel's arguments."""
-        added = (name if name in self.added else 0 for name in ("bias", "residual"))
-        return ("x", "w", *added, "out", "M", "K", "N", ALPHA, BETA)
+    @property
+    def product(self) -> Product:
+        """What its kernels are told."""
+        bias, residual = "bias" in self.name, "add" in self.name
+        return Product(bias=bias, residual=residual, gelu="gelu" in self.name)
 
-    def reference(self) -> Callable[..., Array]:
-        """Return a function of the inputs that there are."""
-
-        def finished(x: Array, w: Array, bias: Array | float, residual: Array | float) -> Array:
-            out: Array = ALPHA * (x @ w) + BETA * residual + bias
-            return gelu(out, self.form) if self.form else out
-
-        match self.added:
-            case ():
-                return lambda x, w: finished(x, w, 0.0, 0.0)
-            case ("bias",):
-                return lambda x, w, bias: finished(x, w, bias, 0.0)
-            case ("residual",):
-                return lambda x, w, residual: finished(x, w, 0.0, residual)
-        return finished
-
+    @property
     def operator(self) -> Operator:
-        """Return the operator, with the inputs that it has."""
-        layout = Layout("weight", {"kn": "K N", "nk": "N K"})
-        axes = {"bias": "N", "residual": "M N"}
-        return Operator(
-            name=self.name,
-            args=(
-                Arg("x", "M K"),
-                Arg("w", "K N", init=Normal(fan_in="K"), layout=layout),
-                *(Arg(name, axes[name]) for name in self.added),
-                Arg("out", "M N", "out"),
-            ),
-            params={"weight": ("kn", "nk")},
-            work=lambda case: Work(case.shape["K"] * case.shape["N"], 1),
-            reference=self.reference(),
+        """Its declaration."""
+        return OPERATORS[self.name]
+
+    def case(self, shape: tuple[int, int, int], weight: str, dtype: str = "bf16") -> Case:
+        """Return a case of M, K and N, its sum scaled, as is the residual."""
+        params: dict[str, Param] = {"weight": weight, "alpha": ALPHA}
+        if self.product.residual:
+            params["beta"] = BETA
+        if self.form:
+            params["form"] = self.form
+        return Case(self.name, "few_rows", dict(zip("MKN", shape, strict=True)), dtype, params)
+
+    def kernel(self, form: Form | None) -> Kernel:
+        """Return the kernel of one form, or of that which a case gets on the card."""
+
+        def launches(case: Case, card: Card) -> tuple[Launch, ...]:
+            return launches_of(self.product, case, form or choose(case, card))
+
+        return Kernel(
+            name="few_rows",
+            operator=self.operator,
+            source="matmul.cu",
+            launches=launches,
             dtypes=("fp16", "bf16"),
-            # What is added is up to 8 and is rounded with the sum, where it may cancel.
-            tolerance={"bf16": Tolerance(1.6e-2, 1.6e-2), "fp16": Tolerance(2e-3, 2e-3)},
+            folder=folder("kernels") / "matmul",
         )
 
 
+OPERATORS = bundled().operators
 ENDINGS = (
-    Ending(),
-    Ending("bias"),
-    Ending("residual"),
-    Ending("bias", "residual"),
-    Ending("bias", form="erf"),
-    Ending("bias", form="tanh"),
+    Ending("matmul"),
+    Ending("matmul_bias"),
+    Ending("matmul_add"),
+    Ending("matmul_add_bias"),
+    Ending("matmul_bias_gelu", form="erf"),
+    Ending("matmul_bias_gelu", form="tanh"),
 )
 PLAIN, BOTH = ENDINGS[0], ENDINGS[3]
 
 
-def kernel(ending: Ending, operator: Operator, form: Form | None) -> Kernel:
-    """Return the kernel of one form, or of that which a case gets on the card."""
-
-    def launches(case: Case, card: object) -> tuple[Launch, ...]:
-        return launches_of(ending, case, form or choose(case, card))  # type: ignore[arg-type]
-
-    return Kernel(
-        name="few_rows",
-        operator=operator,
-        source="few_rows_alone.cu",
-        launches=launches,
-        dtypes=("fp16", "bf16"),
-        folder=folder("kernels") / "matmul",
-    )
+def layouts(form: Form) -> tuple[str, ...]:
+    """Return the layouts of weights that a form is for."""
+    return {GemvNk: ("nk",), GemvKn: ("kn",)}.get(type(form), ("nk", "kn"))
 
 
-def cases(form: Form, shapes: tuple[tuple[int, int, int], ...] = SHAPES) -> list[Case]:
+def cases(form: Form) -> list[Case]:
     """Return the cases of a form, all of one operator."""
-    layouts = {GemvNk: ("nk",), GemvKn: ("kn",)}.get(type(form), ("nk", "kn"))
     return [
-        Case(BOTH.name, "few_rows", {"M": m, "K": k, "N": n}, dtype, {"weight": weight})
-        for (m, k, n), dtype, weight in product(shapes, ("bf16", "fp16"), layouts)
-        if m <= MOST_GEMV_ROWS or isinstance(form, Swapped)
+        BOTH.case(shape, weight, dtype)
+        for shape, dtype, weight in product(SHAPES, ("bf16", "fp16"), layouts(form))
+        if shape[0] <= MOST_GEMV_ROWS or isinstance(form, Swapped)
     ]
 
 
@@ -162,9 +144,8 @@ def device() -> CudaDevice:
     first = CudaDevice(0)
     if first.card.compute_capability < 80:  # asynchronous copies
         pytest.skip("tensor cores of bf16 and asynchronous copies are for CC 8.0 and newer")
-    operator = BOTH.operator()
     pairs = [
-        (kernel(BOTH, operator, form), case)
+        (BOTH.kernel(form), case)
         for form in FORMS
         if form.ranks <= first.card.most_cluster_blocks
         for case in cases(form)
@@ -175,10 +156,8 @@ def device() -> CudaDevice:
 
 def compare(device: CudaDevice, ending: Ending, case: Case, form: Form | None) -> None:
     """Assert that a form computes the reference, and writes all of it, with two seeds."""
-    operator = ending.operator()
-    program = device.prepare(
-        kernel(ending, operator, form), operator, case, folder("kernels") / "include"
-    )
+    operator = ending.operator
+    program = device.prepare(ending.kernel(form), operator, case, folder("kernels") / "include")
     for seed in (0, 1):
         sets = buffers.make(device, operator, case, seed, most_sets=1)
         expected = check.expect(device, operator, case, sets.buffers(0), seed)
@@ -206,13 +185,12 @@ def test_a_form_computes_what_its_reference_says(
 
 @pytest.mark.parametrize("weight", ["nk", "kn"])
 @pytest.mark.parametrize("rows", [1, 3, 7, 40])
-@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
+@pytest.mark.parametrize("ending", ENDINGS, ids=str)
 def test_every_epilogue_of_the_form_that_a_case_gets(
     device: CudaDevice, ending: Ending, rows: int, weight: str
 ) -> None:
     """What an epilogue lacks is a null pointer, which is not read."""
-    shape = {"M": rows, "K": 1032, "N": 1000}
-    compare(device, ending, Case(ending.name, "few_rows", shape, "bf16", {"weight": weight}), None)
+    compare(device, ending, ending.case((rows, 1032, 1000), weight), None)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -220,12 +198,10 @@ def test_infinity_and_nan_stay_in_their_row_and_column(device: CudaDevice, form:
     """An infinite weight makes its column infinite, NaN in x makes its row NaN, at K's very end."""
     if form.ranks > device.card.most_cluster_blocks:
         pytest.skip(f"this card is sure of {device.card.most_cluster_blocks} blocks a cluster")
-    operator = PLAIN.operator()
-    for like in cases(form, ((4, 1032, 1000),)):
-        case = Case(PLAIN.name, "few_rows", like.shape, "fp16", like.params)
-        program = device.prepare(
-            kernel(PLAIN, operator, form), operator, case, folder("kernels") / "include"
-        )
+    operator = PLAIN.operator
+    for weight_layout in layouts(form):
+        case = PLAIN.case((4, 1032, 1000), weight_layout, "fp16")
+        program = device.prepare(PLAIN.kernel(form), operator, case, folder("kernels") / "include")
         arrays = buffers.make(device, operator, case, 0, most_sets=1).buffers(0)
         arrays["x"][...] = cupy.float16(1)
         arrays["x"][2, -1] = cupy.float16(np.nan)

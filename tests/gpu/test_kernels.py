@@ -206,6 +206,16 @@ MATMUL_SHAPES = [
         (586, 1000, 1000),
         (1024, 4096, 4096),
         (2049, 2568, 2568),
+        # few rows, small weights: one row, those that tensor cores take as 8, 16, 32 and 64
+        (1, 264, 1032),
+        (5, 136, 520),
+        (9, 200, 520),
+        (17, 264, 1032),
+        (33, 72, 1032),
+        # as few items as make the larger tiles worth while
+        (17, 3464, 72),
+        (712, 264, 72),
+        (712, 520, 72),
     )
 ]
 # Of these, for the kernels that other cards than this one take, and for factors: one a tile.
@@ -217,6 +227,9 @@ FEW_MATMUL_SHAPES = [
         (63, 3464, 1032),
         (586, 1000, 1000),
         (2049, 2568, 2568),
+        (17, 3464, 72),
+        (712, 264, 72),
+        (712, 520, 72),
     )
 ]
 PRODUCTS = ("matmul", "matmul_bias", "matmul_bias_gelu", "matmul_add", "matmul_add_bias")
