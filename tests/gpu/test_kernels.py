@@ -208,10 +208,15 @@ MATMUL_SHAPES = [
         (2049, 2568, 2568),
         # few rows, small weights: one row, those that tensor cores take as 8, 16, 32 and 64
         (1, 264, 1032),
+        (1, 200, 2056),
         (5, 136, 520),
         (9, 200, 520),
         (17, 264, 1032),
         (33, 72, 1032),
+        # as many columns as fill the card
+        (1, 4096, 72),
+        (9, 4096, 72),
+        (33, 4096, 72),
         # as few items as make the larger tiles worth while
         (17, 3464, 72),
         (712, 264, 72),
