@@ -18,6 +18,7 @@ from solkit.declare.few_rows import (
     takes,
 )
 from solkit.declare.product import Product
+from solkit.declare.registry import bundled
 from solkit.measure.device import nvrtc
 from solkit.model import Case
 from solkit.resources import folder
@@ -397,6 +398,28 @@ def test_what_is_taken() -> None:
     assert not takes(case(65, 64, 64), H200)
     assert not takes(case(1, 64, 64, dtype="fp32"), H200)
     assert not takes(case(1, 64, 64, dtype="fp16"), CARDS["sm_75"])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rows", "dtype", "arch", "function"),
+    [
+        ("solkit", 1, "bf16", "sm_90a", "matmul_gemv_kn"),
+        ("solkit", 64, "fp16", "sm_120a", "matmul_swapped"),
+        ("solkit", 65, "fp16", "sm_80", "matmul_mma"),
+        ("solkit", 16, "fp32", "sm_90a", "matmul_ffma"),
+        ("solkit", 16, "fp16", "sm_75", "matmul_mma"),
+        ("solkit_mma", 16, "bf16", "sm_90a", "matmul_mma"),
+        ("solkit_half", 16, "fp16", "sm_90a", "matmul_mma"),
+    ],
+)
+def test_the_kernel_of_every_product_takes_it_where_it_can(
+    kernel: str, rows: int, dtype: str, arch: str, function: str
+) -> None:
+    """Those that force a way, and cases that there is no form for, keep to tiles."""
+    declared = bundled().kernels["matmul_add", kernel]
+    one = case(rows, 2560, 2560, dtype=dtype)
+    (launch,) = declared.launches_on(one, CARDS[arch])
+    assert function == launch.entry.partition("<")[0]
 
 
 @pytest.mark.parametrize(
