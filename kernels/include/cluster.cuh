@@ -43,6 +43,18 @@ __device__ __forceinline__ void cluster_wait() {
 #endif
 }
 
+// Store to where block `rank` has what `mine` is in this block: a block that runs (cluster_wait after
+// an arrival of all). Who waits for the next barrier of the cluster sees it.
+__device__ __forceinline__ void store_to_rank(float4* mine, int rank, float4 value) {
+#if __CUDA_ARCH__ >= 900
+  unsigned int there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(mine)), "r"(rank));
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(there), "f"(value.x),
+               "f"(value.y), "f"(value.z), "f"(value.w)
+               : "memory");
+#endif
+}
+
 // What block `rank` has where `mine` is in this block, its own rank allowed: 16 bytes of its shared
 // memory, written before a cluster barrier. A second one must follow before that block may end.
 __device__ __forceinline__ float4 load_from_rank(const float4* mine, int rank) {

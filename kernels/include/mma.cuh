@@ -59,6 +59,56 @@ __device__ __forceinline__ void load_matrices(unsigned int (&fragment)[4], unsig
   }
 }
 
+// Two of them, addressed by lanes 0 to 15.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void load_matrices(unsigned int (&fragment)[2], unsigned int address) {
+  if constexpr (TRANSPOSED) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(fragment[0]), "=r"(fragment[1])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(fragment[0]), "=r"(fragment[1])
+                 : "r"(address)
+                 : "memory");
+  }
+}
+
+// The way back, from CC 9.0 on (empty before): what a lane would get goes where it would come from.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void store_matrices(unsigned int address,
+                                               const unsigned int (&fragment)[4]) {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (TRANSPOSED) {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+        "r"(fragment[0]), "r"(fragment[1]), "r"(fragment[2]), "r"(fragment[3])
+        : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+                 "r"(fragment[0]), "r"(fragment[1]), "r"(fragment[2]), "r"(fragment[3])
+                 : "memory");
+  }
+#endif
+}
+
+template <bool TRANSPOSED>
+__device__ __forceinline__ void store_matrices(unsigned int address,
+                                               const unsigned int (&fragment)[2]) {
+#if __CUDA_ARCH__ >= 900
+  if constexpr (TRANSPOSED) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
+                 "r"(fragment[0]), "r"(fragment[1])
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address),
+                 "r"(fragment[0]), "r"(fragment[1])
+                 : "memory");
+  }
+#endif
+}
+
 // d += a (16x16, rows) x b (16x8, columns), fp32 accumulation.
 // Lane t, r = t / 4, q = 2 (t % 4): a holds (row r, k q..), (r + 8, q..), (r, q + 8..),
 // (r + 8, q + 8..); b holds (k q.., column r), (q + 8.., r); d holds (r, q), (r, q + 1),

@@ -51,4 +51,17 @@ __device__ __forceinline__ unsigned int rounded_pair<__nv_bfloat16>(float low, f
   return reinterpret_cast<const unsigned int&>(pair);
 }
 
+template <typename T>
+__device__ __forceinline__ float2 unpacked_pair(unsigned int pair);
+
+template <>
+__device__ __forceinline__ float2 unpacked_pair<__half>(unsigned int pair) {
+  return __half22float2(reinterpret_cast<const __half2&>(pair));
+}
+
+template <>
+__device__ __forceinline__ float2 unpacked_pair<__nv_bfloat16>(unsigned int pair) {
+  return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(pair));
+}
+
 }  // namespace solkit

@@ -22,5 +22,6 @@
 #include "few_rows.cuh"
 #include "ffma.cuh"
 #include "mma_tiles.cuh"
+#include "wgmma_tiles.cuh"
 
 using namespace solkit;

@@ -17,7 +17,7 @@ from solkit import (
     Tolerance,
     Work,
 )
-from solkit.declare import few_rows, tiles
+from solkit.declare import few_rows, tiles, wgmma
 from solkit.declare.gelu import GELU_FP32_FLOP, GELU_SFU_FLOP, gelu
 from solkit.declare.geometry import ACCESS_BYTES
 from solkit.declare.product import ACTIVATIONS, Product
@@ -166,7 +166,8 @@ OPERATORS = tuple(operator(name, product) for name, product in PRODUCTS.items())
 
 def launches(product: Product, case: Case, card: Card) -> tuple[Launch, ...]:
     """Take the first way that is there for the case on the card."""
-    # wgmma's tiles stand here.
+    if wgmma.takes(case, card):
+        return wgmma.launches(product, case, card)
     if few_rows.takes(case, card):
         return few_rows.launches(product, case, card)
     return tiles.launches(product, case)
@@ -189,7 +190,7 @@ def kernels(operator: Operator) -> tuple[Kernel, ...]:
         declare(
             name="solkit",
             launches=partial(launches, product),
-            summary="up to 64 rows: a stream of weights; more: mma.sync tiles; fp32: tiles of FFMA",
+            summary="TMA and wgmma on Hopper; few rows: a stream of weights; mma.sync; fp32: FFMA",
         ),
         declare(
             name="solkit_mma",

@@ -10,11 +10,16 @@ struct Tile {
 };
 
 template <int GROUP>
-__device__ __forceinline__ Tile tile_of_block(int tiles_m, int tiles_n) {
-  const int id = blockIdx.x, group_size = GROUP * tiles_n;
+__device__ __forceinline__ Tile tile_at(int id, int tiles_m, int tiles_n) {
+  const int group_size = GROUP * tiles_n;
   const int first_m = id / group_size * GROUP;
   const int height = min(tiles_m - first_m, GROUP), place = id % group_size;
   return {first_m + place % height, place / height};
+}
+
+template <int GROUP>
+__device__ __forceinline__ Tile tile_of_block(int tiles_m, int tiles_n) {
+  return tile_at<GROUP>(blockIdx.x, tiles_m, tiles_n);
 }
 
 }  // namespace solkit
