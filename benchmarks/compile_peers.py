@@ -126,9 +126,9 @@ def call(declared: registry.Registry, case: Case) -> None:
         )
         for arg in operator.args_of(case)
     }
-    function = declared.kernels[case.operator, case.kernel].function
-    if function is not None:
-        function(**tensors, **case.params)
+    kernel = declared.kernels[case.operator, case.kernel]
+    if kernel.function is not None:
+        kernel.function(**tensors, **kernel.taken(operator.completed(case).params))
     torch.cuda.synchronize()
 
 

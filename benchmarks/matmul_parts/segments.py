@@ -7,9 +7,9 @@ from beside_parts.sweep import Sweep
 SMALL, LARGE = 64, 2048  # small: up to; large: from
 SWEEP = Sweep(
     segments={
-        "large": f"operator=matmul_add,M>={LARGE}",
-        "medium": f"operator=matmul_add,M>{SMALL},M<{LARGE}",
-        "small": f"operator=matmul_add,M<={SMALL}",
+        "large": f"M>={LARGE}",
+        "medium": f"M>{SMALL},M<{LARGE}",
+        "small": f"M<={SMALL}",
     },
     shapes=Path("benchmarks/sweeps/matmul_add.yaml"),
     # Large products reach the power limit and never the precision asked for: some 20 calls then.
