@@ -31,7 +31,10 @@
 //   empty[stage]          the products that read a stage have completed (wait_products): no data is
 //                         handed back, so no fence is needed before the next copy into it.
 //   begin_products        registers written by the threads are seen by the tensor cores.
-//   ready[warpgroup]      its slices beside the ring hold the residual, and are no more read by stores.
+//   ready[warpgroup]      its slices beside the ring hold the residual, and are no more read by stores;
+//                         and the store warp has seen the last tile's slices done: of a tile with few k
+//                         the ring has room for several, and done[slice] must not end two phases ahead of
+//                         who waits for its parity.
 //   fence_async_proxy     what threads wrote into a slice is seen by the copy engine that stores it.
 //   done[slice]           all 128 threads have written it.
 //   wait_stores_read      the copy engine has read a slice: the next residual may come into it.
@@ -147,7 +150,7 @@ __device__ __forceinline__ void store_tiles(const WgmmaBlock<FORM>& block, int w
   int parity = 0;  // of the phases that go by tiles
   for (int tile = block.first_tile; tile < block.tiles(); tile += block.step) {
     const Tile from = block.origin(tile);
-    if (FORM::APART > 0 && elect_lane()) {
+    if (elect_lane()) {
       constexpr int BYTES = FORM::APART * FORM::SLICE_BYTES;
       arrive_and_expect(block.ready + warpgroup, HAS_RESIDUAL ? BYTES : 0);
       if constexpr (HAS_RESIDUAL) {
@@ -361,6 +364,7 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaBlock<FORM>& block, in
       finish_slice<T, EPILOGUE>(block, warpgroup, sums, from, owner, slice, stage, bias, N, alpha,
                                 beta);
     };
+    wait(block.ready + warpgroup, parity);
     // The ring's stages first: the load warp waits for them.
 #pragma unroll
     for (int tail = 0; tail < FORM::TAIL_STAGES; ++tail) {
@@ -372,7 +376,6 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaBlock<FORM>& block, in
       }
       at.advance();
     }
-    if constexpr (FORM::APART > 0) wait(block.ready + warpgroup, parity);
 #pragma unroll
     for (int owner = 0; owner < FORM::SPLIT; ++owner) {
       if (owner != block.split) continue;  // each a branch: accumulators are known when compiled
