@@ -26,7 +26,7 @@ template <typename FORM>
 struct WgmmaBlock {
   unsigned char* shared;
   Mbarrier *full, *empty;  // a stage each: its bytes have come; all have left it
-  Mbarrier *ready, *done;  // slices of a warpgroup beside the ring have come; a slice is written
+  Mbarrier *ready, *done;  // a warpgroup may hand over a tile; a slice is written
   int warp, lane;
   int in_m, in_n, split, first_rank;  // rank = first_rank + in_m CLUSTER_N + in_n
   int tiles_m, tiles_n, first_tile, step;

@@ -32,9 +32,9 @@
 //                         handed back, so no fence is needed before the next copy into it.
 //   begin_products        registers written by the threads are seen by the tensor cores.
 //   ready[warpgroup]      its slices beside the ring hold the residual, and are no more read by stores;
-//                         and the store warp has seen the last tile's slices done: of a tile with few k
-//                         the ring has room for several, and done[slice] must not end two phases ahead of
-//                         who waits for its parity.
+//                         and the last tile's results are taken: where k is so short that the ring holds
+//                         two tiles, done[slice] would go two phases ahead of a store warp, which then
+//                         waits for a parity that has come and gone.
 //   fence_async_proxy     what threads wrote into a slice is seen by the copy engine that stores it.
 //   done[slice]           all 128 threads have written it.
 //   wait_stores_read      the copy engine has read a slice: the next residual may come into it.
@@ -140,8 +140,8 @@ __device__ __forceinline__ void load_tiles(const WgmmaBlock<FORM>& block, const 
   }
 }
 
-// A store warp: the residual of its warpgroup's slices beside the ring before, and all of its slices
-// after the warpgroup has written them.
+// A store warp: before, it says that the tile may be handed over, with the residual of its warpgroup's
+// slices beside the ring; after the warpgroup has written them, it stores all of its slices.
 template <typename FORM, bool HAS_RESIDUAL>
 __device__ __forceinline__ void store_tiles(const WgmmaBlock<FORM>& block, int warpgroup,
                                             const TensorMap& residual_map,
