@@ -395,8 +395,9 @@ __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT)
                  const __grid_constant__ TensorMap residual_map,
                  const __grid_constant__ TensorMap out_map, const T* __restrict__ bias, long long M,
                  long long K, long long N, float alpha, float beta) {
-  extern __shared__ __align__(1024) unsigned char shared[];
-  const WgmmaBlock<FORM> block(shared, M, K, N);
+  // Its own name: compiled together, the other kernels' `shared` is of another type.
+  extern __shared__ __align__(1024) unsigned char wgmma_shared[];
+  const WgmmaBlock<FORM> block(wgmma_shared, M, K, N);
   block.open_barriers();
   if (block.warp < 4) {
     if constexpr (FORM::FEW < FORM::LAUNCHED) shrink_registers<FORM::FEW>();
