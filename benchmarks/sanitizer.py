@@ -3,8 +3,10 @@
     python benchmarks/sanitizer.py [--only softmax] [--tool memcheck] [-o sanitizer.md]
 
 The shapes are those of the tests on the card (tests/gpu/test_kernels.py) whose arguments have
-MOST_ELEMENTS at most: the two smallest of each compiled function. Each is compared with its
-reference as well. Several processes share the cases. Exit code 1 when a tool reports anything.
+MOST_ELEMENTS at most: the two smallest of each compiled function; and on a card with wgmma a case
+of each form (tests/gpu/test_wgmma_forms.py), since small shapes get few of them. Each is compared
+with its reference as well. Several processes share the cases. Exit code 1 when a tool reports
+anything.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SHAPES = ROOT / "tests" / "gpu" / "test_kernels.py"
+FORMS = ROOT / "tests" / "gpu" / "test_wgmma_forms.py"
 TOOLS = ("memcheck", "racecheck")
 MOST_ELEMENTS = 600_000
 CASES_OF_A_FUNCTION = 2  # the tools instrument each function anew, which takes most of their time
@@ -115,7 +118,8 @@ def page(card: str, found: Sequence[Found], wall_s: float) -> str:
         "",
         f"{card}, {datetime.now(UTC):%Y-%m-%d}. Made by `python benchmarks/sanitizer.py` in",
         f"{wall_s:.0f} s: every function that the tests' shapes of {MOST_ELEMENTS:,} elements at",
-        f"most compile, on its {CASES_OF_A_FUNCTION} smallest shapes, values compared as well.",
+        f"most compile, on its {CASES_OF_A_FUNCTION} smallest shapes, and, on a card that has it,",
+        "each form of the products by wgmma; values compared as well.",
         "",
         "| tool | cases | result |",
         "|---|---:|---|",
@@ -137,8 +141,11 @@ def run_kernels(only: str, part: int, parts: int) -> int:
     registry, include = bundled(), folder("kernels") / "include"
     device = CudaDevice(0, timer="event_unblocked")  # CUPTI can't share a process with these tools
     pairs = [
-        (registry.kernels[case.operator, case.kernel], case)
-        for case in small_cases(registry, device.card, only)
+        *(
+            (registry.kernels[case.operator, case.kernel], case)
+            for case in small_cases(registry, device.card, only)
+        ),
+        *cases_of_forms(device.card, only),
     ]
     device.compile_ahead(pairs, include, lambda _index: None)
     counts, wrong = Counter[str](), 0
@@ -176,6 +183,14 @@ def small_cases(registry, card, only: str) -> Iterator:  # noqa: ANN001  # solki
         seen[entries] += 1
         if seen[entries] <= CASES_OF_A_FUNCTION:
             yield case
+
+
+def cases_of_forms(card, only: str) -> Iterator:  # noqa: ANN001  # solkit loads in the child alone
+    """Yield each form of the products by wgmma, a kernel and its case, where the card has it."""
+    sys.path.insert(0, str(FORMS.parent))  # for what the tests there share
+    told_by_tests = runpy.run_path(str(FORMS))
+    if card.compute_capability == told_by_tests["CAPABILITY"]:
+        yield from (pair for pair in told_by_tests["examined"]() if only in pair[1].operator)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Products of few rows on a real device: every form against float64, ragged or not."""
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
+from endings import ALPHA, BOTH, ENDINGS, PLAIN, Ending
 
-from solkit import Card, Case, Kernel, Launch, Operator
+from solkit import Card, Case, Kernel, Launch
 from solkit.declare.few_rows import (
     MOST_GEMV_ROWS,
     Form,
@@ -16,10 +16,7 @@ from solkit.declare.few_rows import (
     choose,
     launches_of,
 )
-from solkit.declare.product import Product
-from solkit.declare.registry import bundled
 from solkit.measure import buffers, check
-from solkit.model import Param
 from solkit.resources import folder
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
@@ -27,7 +24,6 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 's
 from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
 
 pytestmark = pytest.mark.gpu
-ALPHA, BETA = 0.5, 0.5
 # Of a cluster and alone; warps that share K, and don't; every width of a tile; few and many stages.
 FORMS: tuple[Form, ...] = (
     GemvNk(1, 8, 8, 1, 2),
@@ -65,63 +61,13 @@ SHAPES = (
 )
 
 
-@dataclass(frozen=True)
-class Ending:
-    """An operator of the family, and its GELU's form, if any."""
+def kernel_of(ending: Ending, form: Form | None) -> Kernel:
+    """Return the kernel of one form, or of that which a case gets on the card."""
 
-    name: str
-    form: str = ""
+    def launches(case: Case, card: Card) -> tuple[Launch, ...]:
+        return launches_of(ending.product, case, form or choose(case, card))
 
-    def __str__(self) -> str:
-        """Return what tells it from the others."""
-        return f"{self.name} {self.form}".rstrip()
-
-    @property
-    def product(self) -> Product:
-        """What its kernels are told."""
-        bias, residual = "bias" in self.name, "add" in self.name
-        return Product(bias=bias, residual=residual, gelu="gelu" in self.name)
-
-    @property
-    def operator(self) -> Operator:
-        """Its declaration."""
-        return OPERATORS[self.name]
-
-    def case(self, shape: tuple[int, int, int], weight: str, dtype: str = "bf16") -> Case:
-        """Return a case of M, K and N, its sum scaled, as is the residual."""
-        params: dict[str, Param] = {"weight": weight, "alpha": ALPHA}
-        if self.product.residual:
-            params["beta"] = BETA
-        if self.form:
-            params["form"] = self.form
-        return Case(self.name, "few_rows", dict(zip("MKN", shape, strict=True)), dtype, params)
-
-    def kernel(self, form: Form | None) -> Kernel:
-        """Return the kernel of one form, or of that which a case gets on the card."""
-
-        def launches(case: Case, card: Card) -> tuple[Launch, ...]:
-            return launches_of(self.product, case, form or choose(case, card))
-
-        return Kernel(
-            name="few_rows",
-            operator=self.operator,
-            source="matmul.cu",
-            launches=launches,
-            dtypes=("fp16", "bf16"),
-            folder=folder("kernels") / "matmul",
-        )
-
-
-OPERATORS = bundled().operators
-ENDINGS = (
-    Ending("matmul"),
-    Ending("matmul_bias"),
-    Ending("matmul_add"),
-    Ending("matmul_add_bias"),
-    Ending("matmul_bias_gelu", form="erf"),
-    Ending("matmul_bias_gelu", form="tanh"),
-)
-PLAIN, BOTH = ENDINGS[0], ENDINGS[3]
+    return ending.kernel(launches)
 
 
 def layouts(form: Form) -> tuple[str, ...]:
@@ -145,7 +91,7 @@ def device() -> CudaDevice:
     if first.card.compute_capability < 80:  # asynchronous copies
         pytest.skip("tensor cores of bf16 and asynchronous copies are for CC 8.0 and newer")
     pairs = [
-        (BOTH.kernel(form), case)
+        (kernel_of(BOTH, form), case)
         for form in FORMS
         if form.ranks <= first.card.most_cluster_blocks
         for case in cases(form)
@@ -157,7 +103,7 @@ def device() -> CudaDevice:
 def compare(device: CudaDevice, ending: Ending, case: Case, form: Form | None) -> None:
     """Assert that a form computes the reference, and writes all of it, with two seeds."""
     operator = ending.operator
-    program = device.prepare(ending.kernel(form), operator, case, folder("kernels") / "include")
+    program = device.prepare(kernel_of(ending, form), operator, case, folder("kernels") / "include")
     for seed in (0, 1):
         sets = buffers.make(device, operator, case, seed, most_sets=1)
         expected = check.expect(device, operator, case, sets.buffers(0), seed)
@@ -201,7 +147,9 @@ def test_infinity_and_nan_stay_in_their_row_and_column(device: CudaDevice, form:
     operator = PLAIN.operator
     for weight_layout in layouts(form):
         case = PLAIN.case((4, 1032, 1000), weight_layout, "fp16")
-        program = device.prepare(PLAIN.kernel(form), operator, case, folder("kernels") / "include")
+        program = device.prepare(
+            kernel_of(PLAIN, form), operator, case, folder("kernels") / "include"
+        )
         arrays = buffers.make(device, operator, case, 0, most_sets=1).buffers(0)
         arrays["x"][...] = cupy.float16(1)
         arrays["x"][2, -1] = cupy.float16(np.nan)
