@@ -46,6 +46,9 @@ struct WgmmaForm {
   static constexpr int WIDE_SWIZZLE = B_BY_K ? 128 : row_of(WIDE);
   static constexpr int REST_SWIZZLE = B_BY_K ? 128 : row_of(REST);
   static constexpr int WIDE_BOX_BYTES = STAGE_K * WIDE_SWIZZLE;
+  static_assert(B_BY_K || REST == 0 || REST * 2 == REST_SWIZZLE, "one box holds all of the rest");
+  static_assert(BM / CLUSTER_N % 8 == 0 && BN / CLUSTER_M % 8 == 0,
+                "a part begins a swizzle's rows");
 
   // A slice of the output, 64 rows of the tile: it lies in shared memory as the output does, so in rows
   // of columns, or, SWAPPED, in rows (tokens) of 64 items.
