@@ -100,6 +100,7 @@ def _norm(exponent: float, *parts: float) -> float:
 # Below, few_rows is faster: its copies begin without a map that has to be fetched. From 16 rows by
 # 5120^2 up it is the other way round (15.0 us beside 15.7, kn), and one row is always its.
 FEW_ROWS, FEW_ROWS_WEIGHTS = 16, 4096 * 4096
+MOST_EXTENT = 2**31 - 2**12  # a box begins at 32-bit places, tiles of a cluster beyond the end too
 MOST_SWAPPED_ROWS = 1024  # above, the last of many tiles may be half empty
 MOST_REST = 1 / 4  # of a tile: 64 x 96 by 64 and 32 columns took 10.6 us where it took 9.4 in one
 
@@ -108,7 +109,8 @@ def takes(case: Case, card: Card) -> bool:
     """Whether a form is the way for a case on a card."""
     rows = case.shape["M"]
     few = rows <= 1 or (rows <= FEW_ROWS and case.shape["N"] * case.shape["K"] <= FEW_ROWS_WEIGHTS)
-    return card.compute_capability == CAPABILITY and case.dtype in ("fp16", "bf16") and not few
+    there = card.compute_capability == CAPABILITY and case.dtype in ("fp16", "bf16")
+    return there and not few and max(case.shape.values()) <= MOST_EXTENT
 
 
 def choose(case: Case, card: Card) -> WgmmaForm:

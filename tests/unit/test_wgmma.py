@@ -11,7 +11,7 @@ from solkit.declare.kernel import Launch
 from solkit.declare.product import Product
 from solkit.declare.registry import bundled
 from solkit.declare.tensor_map import TensorMap
-from solkit.declare.wgmma import FORMS, choose, launches, launches_of, takes
+from solkit.declare.wgmma import FORMS, MOST_EXTENT, choose, launches, launches_of, takes
 from solkit.declare.wgmma_form import STAGE_K, WgmmaForm
 from solkit.errors import BadInput
 
@@ -127,6 +127,13 @@ def test_what_is_taken() -> None:
     assert not takes(case(8192, 2560, 2560, dtype="fp32"), H200)
     assert not takes(case(16, 4096, 4096), H200)
     assert not takes(case(1, 8192, 8192), H200)
+
+
+@pytest.mark.parametrize("shape", [(2**31, 8, 8), (17, 2**31, 8), (17, 8, 2**31)])
+def test_a_place_beyond_32_bits_is_left_to_other_ways(shape: tuple[int, int, int]) -> None:
+    """The copy engine would find nothing there, and store nothing: 2^31 rows of 8 are 34 GB."""
+    assert not takes(case(*shape), H200)
+    assert takes(case(*(min(extent, MOST_EXTENT) for extent in shape)), H200)
 
 
 @pytest.mark.parametrize("arch", [arch for arch in CARDS if arch != "sm_90a"])
