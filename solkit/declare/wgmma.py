@@ -145,6 +145,11 @@ def launches_of(product: Product, case: Case, card: Card, form: WgmmaForm) -> tu
             f"{case}: {form} needs more than {card.shared_bytes_per_block} bytes of shared memory",
             remedy="take a smaller tile",
         )
+    if form.split > (stages := ceil_div(case.shape["K"], STAGE_K)):
+        raise BadInput(
+            f"{case}: {form} splits {stages} stages of k among {form.split} blocks",
+            remedy="split k by no more than its stages of 64",
+        )
     tiles = form.tiles(case)
     clusters = tiles if form.split > 1 else min(tiles, form.clusters(card))
     sizes = (

@@ -51,6 +51,20 @@ NORMS = tuple(
         (8, 131072),
     )
 )
+# Many tiles; one row; few rows; then what else the choices among tiles and forms come to.
+PRODUCTS = tuple(
+    {"M": m, "K": k, "N": n}
+    for m, k, n in (
+        (8192, 2560, 2560),
+        (512, 2560, 2560),
+        (64, 2560, 2560),
+        (1, 4096, 4096),
+        (16, 4096, 8192),
+        (4, 4096, 2560),
+        (64, 4096, 4096),
+        (1, 2560, 2560),
+    )
+)
 # Few shapes, but every template and every shape of a tile or row layout that is often taken.
 SHAPES: dict[str, tuple[dict[str, int], ...]] = {
     "copy": ELEMENTS,
@@ -124,22 +138,9 @@ SHAPES: dict[str, tuple[dict[str, int], ...]] = {
         {"tokens": 512, "vocab": 128256, "cols": 4096},
         {"tokens": 2**20, "vocab": 1000, "cols": 4097},  # y has more than 2^32 elements
     ),
-    **dict.fromkeys(
-        ("matmul", "matmul_bias", "matmul_bias_gelu", "matmul_add", "matmul_add_bias"),
-        tuple(
-            {"M": m, "K": k, "N": n}
-            for m, k, n in (
-                (8192, 2560, 2560),
-                (512, 2560, 2560),
-                (64, 4096, 4096),
-                (64, 2560, 2560),
-                (16, 4096, 8192),
-                (4, 4096, 2560),
-                (1, 4096, 4096),
-                (1, 2560, 2560),
-            )
-        ),
-    ),
+    **dict.fromkeys(("matmul_add", "matmul_add_bias"), PRODUCTS),
+    # The same kernels with less to do after the product: a shape for each way.
+    **dict.fromkeys(("matmul", "matmul_bias", "matmul_bias_gelu"), PRODUCTS[::3]),
     "reglu": ({"rows": 8, "cols": 64},),
 }
 # A few registers too many cost nothing that can be measured; more is a layout that does not fit.

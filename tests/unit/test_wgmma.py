@@ -7,6 +7,7 @@ import pytest
 from cards import CARDS, H200
 from wgmma_cases import ADDED, EVERY, case
 
+from solkit.declare.geometry import ceil_div
 from solkit.declare.kernel import Launch
 from solkit.declare.product import Product
 from solkit.declare.registry import bundled
@@ -252,6 +253,8 @@ def test_every_map_is_one_that_the_copy_engine_takes(form: WgmmaForm, *, nk: boo
     """Of shapes that no tile divides, too, and of tensors smaller than a box."""
     operator = bundled().operators["matmul_add"]
     for rows, cols, depth in product((1, 17, 586), (8, 1160), (8, 72, 1096)):
+        if form.split > ceil_div(depth, STAGE_K):
+            continue
         one = case(rows, depth, cols, "nk" if nk else "kn")
         (launch,) = launches_of(ADDED, one, H200, form)
         assert launch.args is not None
@@ -268,3 +271,9 @@ def test_a_form_that_does_not_fit_is_refused() -> None:
     assert "take a smaller tile" == caught.value.remedy
     smallest = replace(H200, shared_bytes_per_block=48 * 1024)
     assert WgmmaForm(64, 64) == choose(case(8192, 2560, 2560), smallest)
+
+
+def test_a_split_needs_a_stage_of_k_for_every_block() -> None:
+    """A block without k would add sums that nobody has computed."""
+    with pytest.raises(BadInput, match="splits 1 stages of k among 2 blocks"):
+        launches_of(ADDED, case(64, 64, 64, "nk"), H200, WgmmaForm(64, 64, split=2))
