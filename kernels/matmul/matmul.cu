@@ -11,10 +11,14 @@
 // Work: 2 M N K flop in the dtype's matrix pipe; each tensor crosses DRAM once.
 // M any; N and K multiples of 16 bytes; all arrays 16-byte aligned.
 //
-// A way to compute the product is a header: few_rows.cuh (16-bit types, M up to 64), mma_tiles.cuh
-// (16-bit types), ffma.cuh (fp32). All take the same arguments; a bias or residual that the epilogue
-// lacks is null. Blocks of tiles walk the output in groups of tile rows (tile_order.cuh), so that
-// those resident together share rows of x and columns of weight in L2.
+// A way to compute the product is a header: wgmma_tiles.cuh (16-bit types, CC 9.0), few_rows.cuh
+// (16-bit types, M up to 64), mma_tiles.cuh (16-bit types), ffma.cuh (fp32). A bias or residual that
+// the epilogue lacks is null. Tiles are walked in groups of tile rows (tile_order.cuh), so that blocks
+// which run together share rows of x and columns of weight in L2.
+//
+// Measured on an H200, bf16, cold L2, 2026-12-01, with a residual: 8192 x 2560 x 2560 (nk) in 140.7 us,
+// 763 TFLOP/s, 77 % of the data sheet's peak and 0.962 of cublasLt's time in the same run
+// (docs/matmul_add.md); 1 x 8192 x 8192 (nk) in 31.7 us, 94 % of its own streams at the same traffic.
 //
 // Public sources that taught the design: the multistage pipeline of NVIDIA/cutlass
 // (include/cutlass/gemm/threadblock/mma_multistage.h) and the grouped tile order of
