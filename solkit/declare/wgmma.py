@@ -27,7 +27,7 @@ CAPABILITY = 90  # wgmma is there and nowhere else
 WARPGROUP = 128  # threads
 GROUP = 8  # rows of tiles that share x and weight in L2
 
-# Each was the fastest of some 70 at a shape or more on an H200 (bf16, cold L2, M from 1 to 8192,
+# Each was the fastest of some 120 at a shape or more on an H200 (bf16, cold L2, M from 1 to 8192,
 # five K and N from 2560 to 14336, both layouts), or within 1 % of the fastest at several.
 FORMS = (
     WgmmaForm(128, 256),
@@ -53,7 +53,7 @@ FORMS = (
 )
 
 # What a form takes, in clocks of an SM, fitted to those times (H200, 2026-12-01): the form that it
-# chooses takes 0.2 % longer than the fastest in the mean, 3 % at worst; times are off by 5 %.
+# chooses takes 0.3 % longer than the fastest in the mean, 5.6 % at worst; times are off by 5 %.
 CLOCK_HZ = 1.75e9  # under such loads: power holds it below the card's 1.98
 FLOP_PER_CLOCK = 4096  # an SM's tensor cores, 16-bit types
 OPERAND_BYTES_PER_CLOCK = 159.0  # by which tensor cores read shared memory
@@ -97,7 +97,7 @@ def _norm(exponent: float, *parts: float) -> float:
     return float(sum(part**exponent for part in parts) ** (1 / exponent))
 
 
-# Below, few_rows is faster: its copies begin without a map that has to be fetched. From 16 rows by
+# Below, few_rows is faster; that its copies need no map fetched before may be why. From 16 rows by
 # 5120^2 up it is the other way round (15.0 us beside 15.7, kn), and one row is always its.
 FEW_ROWS, FEW_ROWS_WEIGHTS = 16, 4096 * 4096
 MOST_EXTENT = 2**31 - 2**12  # a box begins at 32-bit places, tiles of a cluster beyond the end too
