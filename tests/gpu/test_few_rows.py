@@ -21,6 +21,8 @@ from solkit.resources import folder
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
 
+from compiling import compile_all  # noqa: E402  # needs CuPy
+
 from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
 
 pytestmark = pytest.mark.gpu
@@ -96,7 +98,7 @@ def device() -> CudaDevice:
         if form.ranks <= first.card.most_cluster_blocks
         for case in cases(form)
     ]
-    first.compile_ahead(pairs, folder("kernels") / "include", lambda _index: None)
+    compile_all(first, pairs)
     return first
 
 

@@ -14,6 +14,8 @@ from solkit.resources import folder
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
 
+from compiling import compile_all  # noqa: E402  # needs CuPy
+
 from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
 
 pytestmark = pytest.mark.gpu
@@ -251,7 +253,7 @@ def device(registry: Registry) -> CudaDevice:
     """Return the first CUDA device, every kernel compiled for it (several at a time)."""
     first = CudaDevice(0)
     pairs = [(registry.kernels[case.operator, case.kernel], case) for case in cases()]
-    first.compile_ahead(pairs, folder("kernels") / "include", lambda _index: None)
+    compile_all(first, pairs)
     return first
 
 

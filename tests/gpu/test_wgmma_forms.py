@@ -20,6 +20,8 @@ from solkit.resources import folder
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'solkit[cuda13]'")
 
+from compiling import compile_all  # noqa: E402  # needs CuPy
+
 from solkit.measure.device.cuda.device import CudaDevice  # noqa: E402  # needs CuPy
 
 pytestmark = pytest.mark.gpu
@@ -106,7 +108,7 @@ def device() -> Iterator[CudaDevice]:
             for form, weight in product(FORMS, LAYOUTS)
         ),
     ]
-    first.compile_ahead(pairs, INCLUDE, lambda _index: None)
+    compile_all(first, pairs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chosen, "ELEMENT_COUNT", 10**8)
         patch.setattr(chosen, "WHOLE_FLOP", 10**12)
