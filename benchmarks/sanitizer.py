@@ -140,6 +140,7 @@ def run_kernels(only: str, part: int, parts: int) -> int:
 
     registry, include = bundled(), folder("kernels") / "include"
     device = CudaDevice(0, timer="event_unblocked")  # CUPTI can't share a process with these tools
+    sys.path.insert(0, str(FORMS.parent))  # for what the tests there share
     pairs = [
         *(
             (registry.kernels[case.operator, case.kernel], case)
@@ -187,7 +188,6 @@ def small_cases(registry, card, only: str) -> Iterator:  # noqa: ANN001  # solki
 
 def cases_of_forms(card, only: str) -> Iterator:  # noqa: ANN001  # solkit loads in the child alone
     """Yield each form of the products by wgmma, a kernel and its case, where the card has it."""
-    sys.path.insert(0, str(FORMS.parent))  # for what the tests there share
     told_by_tests = runpy.run_path(str(FORMS))
     if card.compute_capability == told_by_tests["CAPABILITY"]:
         yield from (pair for pair in told_by_tests["examined"]() if only in pair[1].operator)

@@ -47,6 +47,7 @@ FORMS = (
     WgmmaForm(256, 160, swapped=True),
     WgmmaForm(64, 64, split=2, swapped=True),
     WgmmaForm(128, 64, split=2, swapped=True),
+    WgmmaForm(64, 32, split=2, resident=2, swapped=True),
     WgmmaForm(64, 16, resident=2, swapped=True),
     WgmmaForm(64, 16, split=2, resident=2, swapped=True),
     WgmmaForm(128, 16, split=2, swapped=True),

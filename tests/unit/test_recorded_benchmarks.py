@@ -34,6 +34,7 @@ def test_the_recorded_runs_are_of_a_real_card_and_small(script: Script) -> None:
     outcomes = [each for run in recorded for each in run.outcomes if isinstance(each, Measured)]
     assert {"cold"} == {each.case.cache_mode for each in outcomes}
     assert all(len(each.times_s) >= 7 for each in outcomes)
-    assert MOST_BYTES > sum(path.stat().st_size for path in script.kept.glob("*"))
-    text = "".join(path.read_text(encoding="utf-8") for path in script.kept.glob("*"))
+    kept = [path for path in script.kept.rglob("*") if path.is_file()]
+    assert MOST_BYTES > sum(path.stat().st_size for path in kept)
+    text = "".join(path.read_text(encoding="utf-8") for path in kept)
     assert f"{tempfile.gettempdir()}/" not in text

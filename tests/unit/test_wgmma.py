@@ -30,6 +30,25 @@ TIMES_US = {
         "64x16 resident 2 swapped": 31.87,
         "128x16 split 2 swapped": 32.37,
     },
+    (17, 5120, 5120, "nk"): {"64x32 split 2 resident 2 swapped": 15.73, "64x64": 22.18},
+    (24, 2560, 2560, "kn"): {
+        "64x32 split 2 resident 2 swapped": 6.78,
+        "64x16 resident 2 swapped": 7.71,
+        "64x64 split 2 swapped": 8.18,
+    },
+    (32, 4096, 4096, "kn"): {
+        "64x32 split 2 resident 2 swapped": 11.14,
+        "64x64 split 2 swapped": 12.70,
+    },
+    (32, 8192, 8192, "nk"): {
+        "64x32 split 2 resident 2 swapped": 35.17,
+        "128x64 split 2 swapped": 36.86,
+        "64x64": 42.02,
+    },
+    (32, 14336, 4096, "kn"): {
+        "64x32 split 2 resident 2 swapped": 29.63,
+        "64x64 split 2 swapped": 33.31,
+    },
     (64, 2560, 2560, "kn"): {"64x64 split 2 swapped": 7.06, "64x64": 8.14},
     (64, 4096, 4096, "kn"): {"64x64": 11.80, "64x64 split 2 swapped": 11.82},
     (64, 5120, 5120, "nk"): {"64x64": 16.62, "128x64 split 2 swapped": 16.74},
