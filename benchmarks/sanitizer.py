@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SHAPES = ROOT / "tests" / "gpu" / "test_kernels.py"
 FORMS = ROOT / "tests" / "gpu" / "test_wgmma_forms.py"
+PAGE = ROOT / "benchmarks" / "h200" / "sanitizer.md"
 TOOLS = ("memcheck", "racecheck")
 MOST_ELEMENTS = 600_000
 CASES_OF_A_FUNCTION = 2  # the tools instrument each function anew, which takes most of their time
@@ -54,7 +55,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="operators whose name holds this text")
     parser.add_argument("--tool", action="append", choices=TOOLS, help="one tool; repeat for more")
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) // 2))
-    parser.add_argument("-o", "--output", type=Path, help="write the table here")
+    parser.add_argument(
+        "-o", "--output", type=Path, help=f"write the table here ({PAGE.name} where all was run)"
+    )
     parser.add_argument("--child", type=int, default=-1, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child >= 0:
@@ -77,8 +80,9 @@ def main() -> int:
             print(each.text, file=sys.stderr)
     table = page(told(first, "card: "), found, time.monotonic() - start_s)
     print(table)
-    if asked.output:
-        asked.output.write_text(table, encoding="utf-8")
+    output = asked.output or (None if asked.only or asked.tool else PAGE)
+    if output:
+        output.write_text(table, encoding="utf-8")
     return int(any(each.failed for each in found))
 
 

@@ -113,7 +113,7 @@ class Script:
         began_s = monotonic()
         problems = runs.measure(plan, talk)
         print(f"all segments: {monotonic() - began_s:.0f} s", flush=True)
-        size = sum(path.stat().st_size for path in plan.kept.glob("*"))
+        size = sum(path.stat().st_size for path in plan.kept.rglob("*") if path.is_file())
         if size > MOST_BYTES:
             problems.append(f"the runs take {size / 1e6:.1f} MB of {MOST_BYTES / 1e6:g}")
         return problems
