@@ -1,12 +1,12 @@
 """Every bundled kernel on small shapes under compute-sanitizer: memcheck and racecheck.
 
-    python benchmarks/sanitizer.py [--only softmax] [--tool memcheck] [-o sanitizer.md]
+    python benchmarks/sanitizer.py [--only softmax] [--tool memcheck] [-o page.md]
 
 The shapes are those of the tests on the card (tests/gpu/test_kernels.py) whose arguments have
 MOST_ELEMENTS at most: the two smallest of each compiled function; and on a card with wgmma a case
 of each form (tests/gpu/test_wgmma_forms.py), since small shapes get few of them. Each is compared
-with its reference as well. Several processes share the cases. Exit code 1 when a tool reports
-anything.
+with its reference as well. Several processes share the cases. The table goes into the repository,
+benchmarks/h200/sanitizer.md, where all was run. Exit code 1 when a tool reports anything.
 """
 
 import argparse

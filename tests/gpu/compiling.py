@@ -12,8 +12,8 @@ from solkit.resources import folder
 def compile_all(device: CudaDevice, pairs: Sequence[tuple[Kernel, Case]]) -> None:
     """Fill the cache of compiled code; of several processes of tests, each begins elsewhere.
 
-    All need all. In one order they would compile the same thing at the same time, 15 times over;
-    each finds in the cache what another had for its share.
+    All need all. In one order they would compile the same thing at the same time, each for itself;
+    so each finds in the cache what another had for its share.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
