@@ -43,16 +43,13 @@ __device__ __forceinline__ void cluster_wait() {
 #endif
 }
 
-// Store to where block `rank` has what `mine` is in this block: a block that runs (cluster_wait after
-// an arrival of all). Who waits for the next barrier of the cluster sees it.
-__device__ __forceinline__ void store_to_rank(float4* mine, int rank, float4 value) {
+// Where block `rank` has what `mine` is in this block, in the shared memory of the cluster.
+__device__ __forceinline__ unsigned int address_at_rank(const void* mine, int rank) {
+  unsigned int there = 0;
 #if __CUDA_ARCH__ >= 900
-  unsigned int there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(mine)), "r"(rank));
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(there), "f"(value.x),
-               "f"(value.y), "f"(value.z), "f"(value.w)
-               : "memory");
 #endif
+  return there;
 }
 
 // What block `rank` has where `mine` is in this block, its own rank allowed: 16 bytes of its shared
@@ -60,17 +57,15 @@ __device__ __forceinline__ void store_to_rank(float4* mine, int rank, float4 val
 __device__ __forceinline__ float4 load_from_rank(const float4* mine, int rank) {
   float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #if __CUDA_ARCH__ >= 900
-  unsigned int there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(mine)), "r"(rank));
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "r"(there)
+               : "r"(address_at_rank(mine, rank))
                : "memory");
 #endif
   return value;
 }
 
-// A mailbox: 64-bit letters that blocks of the cluster send to each other's shared memory, and an
+// A mailbox: letters of 8 or 16 bytes that blocks of the cluster send to each other's shared memory, and an
 // mbarrier (8 bytes of shared memory) that counts the bytes which have arrived.
 //
 // One thread opens it before its arrival; after cluster_wait() letters may be sent. One thread says how
@@ -86,18 +81,25 @@ __device__ __forceinline__ void expect_mail(Mbarrier* barrier, int bytes) {
   arrive_and_expect(barrier, bytes);
 }
 
-// Send two floats to where block `rank` has what `mine` is in this block.
+// Send two floats, or four, to where block `rank` has what `mine` is in this block.
 __device__ __forceinline__ void send_to_rank(float2* mine, Mbarrier* barrier, int rank,
                                              float2 value) {
 #if __CUDA_ARCH__ >= 900
-  const unsigned int here = shared_address(mine), bell = shared_address(barrier);
-  unsigned int there, there_bell;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there_bell) : "r"(bell), "r"(rank));
   asm volatile(
       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::
-          "r"(there),
-      "f"(value.x), "f"(value.y), "r"(there_bell)
+          "r"(address_at_rank(mine, rank)),
+      "f"(value.x), "f"(value.y), "r"(address_at_rank(barrier, rank))
+      : "memory");
+#endif
+}
+
+__device__ __forceinline__ void send_to_rank(float4* mine, Mbarrier* barrier, int rank,
+                                             float4 value) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+      "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(address_at_rank(mine, rank)),
+      "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(address_at_rank(barrier, rank))
       : "memory");
 #endif
 }

@@ -27,6 +27,7 @@ struct WgmmaBlock {
   unsigned char* shared;
   Mbarrier *full, *empty;  // a stage each: its bytes have come; all have left it
   Mbarrier *ready, *done;  // a warpgroup may hand over a tile; a slice is written
+  Mbarrier* mail;          // where k is split: the sums of a warpgroup have come from the others
   int warp, lane;
   int in_m, in_n, split, first_rank;  // rank = first_rank + in_m CLUSTER_N + in_n
   int tiles_m, tiles_n, first_tile, step;
@@ -39,6 +40,7 @@ struct WgmmaBlock {
         empty(full + FORM::STAGES),
         ready(empty + FORM::STAGES),
         done(ready + FORM::WARPGROUPS),
+        mail(done + FORM::WARPGROUPS * FORM::SLICES),
         warp(__shfl_sync(0xffffffffu, threadIdx.x / 32, 0)),  // the same register for all lanes
         lane(threadIdx.x % 32) {
     const int rank = FORM::BLOCKS > 1 ? cluster_rank() : 0;
@@ -105,14 +107,14 @@ struct WgmmaBlock {
       }
       for (int i = 0; i < FORM::WARPGROUPS; ++i) init_mbarrier(ready + i, 1);
       for (int i = 0; i < FORM::WARPGROUPS * FORM::SLICES; ++i) init_mbarrier(done + i, 128);
+      for (int i = 0; i < FORM::MAILBOXES; ++i) init_mbarrier(mail + i, 1);
       fence_mbarrier_init();
     }
     __syncwarp();
+    if constexpr (FORM::BLOCKS > 1) cluster_arrive_started();
     if constexpr (FORM::SHARES) {
-      cluster_arrive();
       cluster_wait();
     } else {
-      if constexpr (FORM::SPLIT > 1) cluster_arrive_started();
       if (warp == 0) {
         asm volatile("bar.arrive 1, %0;" ::"n"(FORM::THREADS) : "memory");
       } else {
@@ -133,23 +135,10 @@ struct WgmmaBlock {
     }
   }
 
-  // Where k is split, the cluster's threads meet twice: the others run, so that sums may be sent to
-  // them; and all sums have come. A block whose stages are shared knows the first from its beginning.
+  // Where k is split: sums are sent to blocks that run and have opened their barriers. A block whose
+  // stages are shared knows it from its beginning.
   __device__ __forceinline__ void wait_until_others_run() const {
     if constexpr (FORM::SPLIT > 1 && !FORM::SHARES) cluster_wait();
-  }
-
-  __device__ __forceinline__ void meet() const {
-    cluster_arrive();
-    cluster_wait();
-  }
-
-  // What threads do there that have no sums.
-  __device__ __forceinline__ void let_sums_pass() const {
-    if constexpr (FORM::SPLIT > 1) {
-      wait_until_others_run();
-      meet();
-    }
   }
 };
 

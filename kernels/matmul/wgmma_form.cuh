@@ -68,6 +68,7 @@ struct WgmmaForm {
   static constexpr int PART = MI * OWN / 8;  // float4 a thread
   static constexpr int PART_BYTES = WARPGROUPS * PART * 128 * 16;
   static constexpr int BARRIERS_AT = PARTS_AT + (SPLIT - 1) * PART_BYTES;
+  static constexpr int MAILBOXES = SPLIT > 1 ? WARPGROUPS : 0;  // one for a warpgroup's parts
 
   // The slices that don't lie apart lie in stages of the ring, those after a tile's products.
   static constexpr int IN_STAGE = STAGE_BYTES / (WARPGROUPS * SLICE_BYTES);

@@ -38,9 +38,10 @@
 //   fence_async_proxy     what threads wrote into a slice is seen by the copy engine that stores it.
 //   done[slice]           all 128 threads have written it.
 //   wait_stores_read      the copy engine has read a slice: the next residual may come into it.
-//   cluster barrier       the others run, before sums are sent to them; their sums have come; and at the
-//                         end, where stages are shared: a block's shared memory must last as long as
-//                         another sends to it or arrives at it.
+//   mail[warpgroup]       where k is split: the other blocks' sums have arrived.
+//   cluster barrier       the others run, before operands or sums are sent to them. There is none at the
+//                         end: its release waits for every store, so a block ends when its stages are
+//                         empty and its mail has come.
 #pragma once
 
 #include "epilogue.cuh"
@@ -138,6 +139,15 @@ __device__ __forceinline__ void load_tiles(const WgmmaBlock<FORM>& block, const 
       at.advance();
     }
   }
+  // A block that shares stages lasts until all have left them: then nobody arrives here any more, and
+  // what others sent has come.
+  if constexpr (FORM::SHARES) {
+#pragma unroll 1
+    for (int stage = 0; stage < FORM::STAGES; ++stage) {
+      wait(block.empty + at.stage, at.parity ^ 1);
+      at.advance();
+    }
+  }
 }
 
 // A store warp: before, it says that the tile may be handed over, with the residual of its warpgroup's
@@ -160,9 +170,11 @@ __device__ __forceinline__ void store_tiles(const WgmmaBlock<FORM>& block, int w
                    to.m, to.n);
         }
       }
+      if constexpr (FORM::SPLIT > 1) {
+        expect_mail(block.mail + warpgroup, (FORM::SPLIT - 1) * FORM::PART * 128 * 16);
+      }
     }
     __syncwarp();
-    block.let_sums_pass();
     for (int k_stage = block.k_first; k_stage < block.k_end; ++k_stage) at.advance();
     auto store_slices = [&](int begin, int end) {
       if (elect_lane()) {
@@ -198,7 +210,9 @@ struct WgmmaSums {
 };
 
 // Where k is split: each block adds up its own columns of the tile and sends the other sums to their
-// owners. A store to another block needs no answer; its end is known by the barrier of the cluster.
+// owners. A letter needs no answer; a warpgroup goes on when those of its own columns have come. By a
+// barrier of the cluster, whose release waits for every store, a tile took 0.2 to 0.5 us longer (an H200,
+// 128 x 2560 x 2560: 8.5 us, now 7.9).
 template <typename FORM>
 __device__ __forceinline__ void add_up(const WgmmaBlock<FORM>& block, int warpgroup,
                                        WgmmaSums<FORM>& sums) {
@@ -217,10 +231,11 @@ __device__ __forceinline__ void add_up(const WgmmaBlock<FORM>& block, int warpgr
 #pragma unroll
     for (int i = 0; i < FORM::PART; ++i) {
       const float* const sum = four(owner, i);
-      store_to_rank(parts + place + i * 128, rank, make_float4(sum[0], sum[1], sum[2], sum[3]));
+      send_to_rank(parts + place + i * 128, block.mail + warpgroup, rank,
+                   make_float4(sum[0], sum[1], sum[2], sum[3]));
     }
   }
-  block.meet();
+  wait_for_mail(block.mail + warpgroup);
 #pragma unroll
   for (int owner = 0; owner < FORM::SPLIT; ++owner) {
     if (owner != block.split) continue;
@@ -406,18 +421,13 @@ __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT)
         load_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, a_map, b_map, b_rest_map, residual_map);
       }
       __syncwarp();
-      block.let_sums_pass();
     } else if (block.warp <= FORM::WARPGROUPS) {
       store_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, block.warp - 1, residual_map, out_map);
-    } else {
-      block.let_sums_pass();
     }
   } else {
     if constexpr (FORM::MANY > FORM::LAUNCHED) grow_registers<FORM::MANY>();
     multiply_tiles<T, EPILOGUE>(block, block.warp / 4 - 1, bias, N, alpha, beta);
   }
-  // A block that shares stages lasts as long as others send to it or arrive at it.
-  if constexpr (FORM::SHARES) block.meet();
 }
 
 }  // namespace solkit

@@ -31,6 +31,7 @@ GROUP = 8  # rows of tiles that share x and weight in L2
 # five K and N from 2560 to 14336, both layouts), or within 1 % of the fastest at several.
 FORMS = (
     WgmmaForm(128, 256),
+    WgmmaForm(128, 256, cluster_m=2),
     WgmmaForm(256, 160),
     WgmmaForm(128, 320),
     WgmmaForm(128, 160),
@@ -43,10 +44,11 @@ FORMS = (
     # Tokens as columns: numbers of tokens that 64 doesn't divide; and few.
     WgmmaForm(128, 200, swapped=True),
     WgmmaForm(64, 200, swapped=True),
-    WgmmaForm(128, 160, cluster_n=2, swapped=True),
-    WgmmaForm(256, 160, swapped=True),
+    WgmmaForm(128, 152, cluster_n=2, swapped=True),
+    WgmmaForm(256, 152, cluster_n=2, swapped=True),
     WgmmaForm(64, 64, split=2, swapped=True),
     WgmmaForm(128, 64, split=2, swapped=True),
+    WgmmaForm(128, 64, cluster_m=2, split=2, swapped=True),
     WgmmaForm(64, 32, split=2, resident=2, swapped=True),
     WgmmaForm(64, 16, resident=2, swapped=True),
     WgmmaForm(64, 16, split=2, resident=2, swapped=True),
@@ -60,7 +62,8 @@ FLOP_PER_CLOCK = 4096  # an SM's tensor cores, 16-bit types
 OPERAND_BYTES_PER_CLOCK = 159.0  # by which tensor cores read shared memory
 INGRESS_BYTES_PER_CLOCK = 95.0  # of an SM from L2
 TILE_CLOCKS = 4600.0  # from a tile of 128 x 256 to the next: its residual, results and stores
-SPLIT_CLOCKS, SHARED_CLOCKS, FIRST_CLOCKS = 1115.0, 1340.0, 800.0
+SHARED_CLOCKS = 2000.0  # and by so much more where blocks share: they wait for each other
+SPLIT_CLOCKS, FIRST_CLOCKS = 900.0, 800.0
 DRAM_BYTES_PER_S, DRAM_FIRST_S = 4.5e12, 4.53e-6
 # No resource hides wholly behind another: the exponents of their norms.
 STAGE_NORM, TIME_NORM = 3.0, 4.0
@@ -74,12 +77,12 @@ def seconds(form: WgmmaForm, case: Case, card: Card) -> float:
     widths = [width for width in form.widths(nk=case.params["weight"] == "nk") if width]
     multiply = 2 * form.bm * form.bn * STAGE_K / FLOP_PER_CLOCK
     operands = form.bm // ROWS * sum(ROWS + width for width in widths) * STAGE_K * ITEM_BYTES
-    # What lies beyond the tensors is not fetched.
+    # What lies beyond the tensors is not fetched; of what is shared each block fetches its part.
     rows, columns = (
         min(tile, extent)
         for tile, extent in zip((form.bm, form.bn), form.extents(case), strict=True)
     )
-    fetched = (rows + columns) * STAGE_K * ITEM_BYTES
+    fetched = (rows / form.cluster_n + columns / form.cluster_m) * STAGE_K * ITEM_BYTES
     stage = blocks_an_sm * _norm(
         STAGE_NORM,
         multiply,
@@ -87,9 +90,10 @@ def seconds(form: WgmmaForm, case: Case, card: Card) -> float:
         fetched / INGRESS_BYTES_PER_CLOCK,
     )
     stages = ceil_div(k, STAGE_K) / form.split
-    between = TILE_CLOCKS * form.bm * form.bn / (128 * 256) / form.split * blocks_an_sm
+    of_largest = TILE_CLOCKS / form.split + form.shares * SHARED_CLOCKS
+    between = of_largest * form.bm * form.bn / (128 * 256) * blocks_an_sm
     clocks = ceil_div(tiles, places) * (stages * stage + between) + FIRST_CLOCKS
-    clocks += (form.split > 1) * SPLIT_CLOCKS + (form.cluster > form.split) * SHARED_CLOCKS
+    clocks += (form.split > 1) * SPLIT_CLOCKS
     traffic_bytes = (m * k + k * n + 2 * m * n) * ITEM_BYTES
     return _norm(TIME_NORM, clocks / CLOCK_HZ, traffic_bytes / DRAM_BYTES_PER_S + DRAM_FIRST_S)
 
@@ -103,6 +107,10 @@ def _norm(exponent: float, *parts: float) -> float:
 FEW_ROWS, FEW_ROWS_WEIGHTS = 16, 4096 * 4096
 MOST_EXTENT = 2**31 - 2**12  # a box begins at 32-bit places, tiles of a cluster beyond the end too
 MOST_SWAPPED_ROWS = 1024  # above, the last of many tiles may be half empty
+# Tiles of a cluster. Large blocks that share take 0.2 to 0.8 % more clocks, of which a card at its
+# power limit has 0.5 to 1.5 % more: 593.6 us at 4096 x 14336 x 4096 (M, K, N) where blocks alone
+# took 598.6. At 1024 rows, one tile each, it had 1 % fewer: 149.4 us where they took 147.3.
+FEW_SHARED = 3
 MOST_REST = 1 / 4  # of a tile: 64 x 96 by 64 and 32 columns took 10.6 us where it took 9.4 in one
 
 
@@ -123,11 +131,13 @@ def choose(case: Case, card: Card) -> WgmmaForm:
 def _fits(form: WgmmaForm, case: Case, card: Card) -> bool:
     """Return whether a form can take a case, and was found to be worth it."""
     nk, stages = case.params["weight"] == "nk", ceil_div(case.shape["K"], STAGE_K)
+    alone = form.swapped or not form.shares
     return (
         form.layout(card.shared_bytes_per_block, nk=nk) is not None
         and (form.split == 1 or stages >= form.split)
         and (form.split == 1 or form.tiles(case) <= form.clusters(card))
         and (not form.swapped or case.shape["M"] <= MOST_SWAPPED_ROWS)
+        and (alone or form.tiles(case) > FEW_SHARED * form.clusters(card))
         and form.widths(nk=nk)[1] % ROW_ITEMS <= MOST_REST * form.bn
     )
 

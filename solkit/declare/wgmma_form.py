@@ -52,6 +52,11 @@ class WgmmaForm(NamedTuple):
         """Blocks of a cluster."""
         return self.cluster_m * self.cluster_n * self.split
 
+    @property
+    def shares(self) -> bool:
+        """Whether blocks of a cluster share x or weight."""
+        return self.cluster_m * self.cluster_n > 1
+
     def extents(self, case: Case) -> tuple[int, int]:
         """Return the rows and columns that tiles cover."""
         rows, columns = case.shape["M"], case.shape["N"]
@@ -107,8 +112,9 @@ class WgmmaForm(NamedTuple):
         return (self.split - 1) * self.bm * (self.bn // self.split) * SUM_BYTES
 
     def barrier_bytes(self, stages: int, *, nk: bool) -> int:
-        """Return the shared memory of barriers: two a stage, one a warpgroup, one a slice."""
-        return BARRIER_BYTES * (2 * stages + self.warpgroups * (1 + self.slices(nk=nk)))
+        """Return the shared memory of barriers: two a stage, one a slice, the warpgroups'."""
+        of_warpgroup = 1 + (self.split > 1) + self.slices(nk=nk)
+        return BARRIER_BYTES * (2 * stages + self.warpgroups * of_warpgroup)
 
     def layout(self, shared_bytes: int, *, nk: bool) -> Layout | None:
         """Return the most stages that fit into a block's shared memory; None where two don't.

@@ -52,7 +52,8 @@ OF_MANY_TILES = (
     WgmmaForm(128, 128),
     WgmmaForm(64, 160),
     WgmmaForm(64, 64),
-    WgmmaForm(128, 160, cluster_n=2, swapped=True),
+    WgmmaForm(128, 256, cluster_m=2),
+    WgmmaForm(128, 152, cluster_n=2, swapped=True),
 )
 FEW_SMS = 4
 DEPTHS = (8, 72, 200, 1096)

@@ -35,7 +35,8 @@ OF_EVERY_PRODUCT = (
     WgmmaForm(128, 64, split=2),
     WgmmaForm(128, 200, swapped=True),
 )
-# Six words of one epilogue: 128 x 200, fp16, GELU by tanh. All others have none.
+# Six words of one epilogue: 128 x 200, fp16, GELU by tanh; three of what 256 x 152 beside another
+# loads. All others have none.
 SPILL_ALLOWANCE_BYTES = 24
 
 

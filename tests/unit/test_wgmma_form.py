@@ -162,7 +162,7 @@ def source(wrong_bytes: int = 0) -> str:
         barriers = f"{form.barrier_bytes(layout(form, nk=nk).stages, nk=nk) + wrong_bytes}"
         lines.append(
             f"static_assert(8 * (2 * Form{number}::STAGES + Form{number}::WARPGROUPS * "
-            f'(1 + Form{number}::SLICES)) == {barriers}, "barriers");'
+            f'(1 + Form{number}::SLICES) + Form{number}::MAILBOXES) == {barriers}, "barriers");'
         )
     return "\n".join((*lines, 'extern "C" __global__ void nothing() {}'))
 

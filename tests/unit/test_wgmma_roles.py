@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from wgmma_cluster import Cluster, Shape, Wrong
+from wgmma_cluster import PART, WARPS, Cluster, Shape, Wrong
 from wgmma_roles import LoadWarp, MultiplyWarp, StoreWarp, roles
 from wgmma_warp import Warp
 
@@ -94,12 +94,14 @@ FAULTS: dict[str, tuple[str, type[Warp], str, Callable[..., Any], str]] = {
         "few k, all in the ring", MultiplyWarp, "_wait_ready", nothing,
         "nobody can go on|is read for"),
     "ends while others send to it": (
-        "both shared", Warp, "_last_meeting", nothing, "ended|doesn't run"),
+        "both shared", LoadWarp, "_outlast_others", nothing, "ended|doesn't run"),
     "sends sums to blocks that don't run": (
         "k of four", Warp, "_wait_until_others_run", nothing,
         "doesn't run|before they have come"),
     "adds sums that have not come": (
-        "k of two", Warp, "_sums_have_come", nothing, "before they have come|doesn't run"),
+        "k of two", MultiplyWarp, "_wait_for_mail", nothing, "before they have come|ended"),
+    "expects the sums of one other block": (
+        "k of four", StoreWarp, "_expected", lambda _: PART * WARPS, "before they have come|ended"),
 }  # fmt: skip
 
 

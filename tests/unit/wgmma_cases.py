@@ -15,6 +15,7 @@ OTHERS = (
     WgmmaForm(128, 192, cluster_m=2, cluster_n=2),
     WgmmaForm(64, 128, split=4),
     WgmmaForm(64, 64, cluster_m=2, split=2),
+    WgmmaForm(128, 160, cluster_n=2, swapped=True),
     WgmmaForm(128, 144, cluster_n=2, swapped=True),
     WgmmaForm(64, 96, cluster_m=2, cluster_n=2, swapped=True),
     WgmmaForm(64, 64, split=4, swapped=True),

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 Steps = Iterator[Callable[[], bool]]
-OPERAND, SLICE = 12, 5  # bytes of a stage's a or b, and of a slice
+OPERAND, SLICE, PART = 12, 5, 7  # bytes of a stage's a or b, of a slice, of a warp's sums
 WARPS = 4  # of a warpgroup
 PACES = (0.01, 0.2, 1.0)
 
@@ -148,6 +148,7 @@ class Block:
         self.empty = [Mbarrier(self, shape.leavers) for _ in stages]
         self.ready = [Mbarrier(self, 1) for _ in groups]
         self.done = [[Mbarrier(self, WARPS) for _ in range(shape.slices)] for _ in groups]
+        self.mail = [Mbarrier(self, 1) for _ in groups]
         self.stages = [Place() for _ in stages]
         self.apart = [Place() for _ in groups]
         self.parts: dict[Hashable, Hashable] = {}
@@ -223,5 +224,5 @@ class Cluster:
             for slice_ in range(shape.slices)
         }
         check(self.stored == Counter(wanted), "other slices are stored than were to be")
-        waited = [barrier.bytes for block in self.blocks for barrier in block.full]
+        waited = [barrier.bytes for block in self.blocks for barrier in (*block.full, *block.mail)]
         check(not any(waited), "bytes have come that nobody announced")

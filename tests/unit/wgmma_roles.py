@@ -1,8 +1,9 @@
 """The roles of warps in kernels/matmul/wgmma_tiles.cuh, each in the order of the device code."""
 
+from collections.abc import Hashable
 from functools import partial
 
-from wgmma_cluster import OPERAND, SLICE, WARPS, Block, Steps, check, now
+from wgmma_cluster import OPERAND, PART, SLICE, WARPS, Block, Steps, check, now
 from wgmma_warp import Warp
 
 
@@ -38,7 +39,13 @@ class LoadWarp(Warp):
                         barrier = block.full[self.at.stage]
                         self._load_residual(tile, group, slice_, self.at.stage, barrier)
                 self.at.advance()
-        yield from self._let_sums_pass()
+        if shape.shares:
+            yield from self._outlast_others()
+
+    def _outlast_others(self) -> Steps:
+        for _ in range(self.shape.stages):
+            yield from self._wait_empty()
+            self.at.advance()
 
     def _wait_empty(self) -> Steps:
         yield from self._wait(self.block.empty[self.at.stage], self.at.parity ^ 1)
@@ -60,7 +67,8 @@ class StoreWarp(Warp):
             for slice_ in range(shape.apart) if shape.has_residual else ():
                 yield now
                 self._load_residual(tile, group, slice_, 0, block.ready[group])
-            yield from self._let_sums_pass()
+            if shape.split > 1:
+                block.mail[group].arrive(self._expected())
             self._pass_products()
             for slices in shape.tails:
                 yield from self._store_slices(tile, slices)
@@ -70,6 +78,9 @@ class StoreWarp(Warp):
             if shape.apart:
                 yield from self._store_slices(tile, range(shape.apart))
             self.parity ^= 1
+
+    def _expected(self) -> int:
+        return PART * WARPS * (self.shape.split - 1)
 
     def _pass_products(self) -> None:
         for _ in self.block.ks:
@@ -164,13 +175,21 @@ class MultiplyWarp(Warp):
                 check(other.runs, "sums are sent to a block that doesn't run")
                 key = (mine.split - (mine.split > other.split), self.group, self.number)
                 check(key not in other.parts, "sums are sent twice to one place")
-                self._send(partial(other.parts.__setitem__, key, (tile, *self.sums)))
+                self.cluster.later(partial(self._deliver, other, key, (tile, *self.sums)))
                 yield now
-        yield from self._sums_have_come()
+        yield from self._wait_for_mail()
         for place in range(self.shape.split - 1):
             of_tile, *sums = mine.parts.get((place, self.group, self.number), (None,))
             check(of_tile == tile, "sums are added before they have come")
             self.sums += sums
+
+    def _deliver(self, to: Block, key: Hashable, letter: tuple[int, ...]) -> None:
+        check(to.runs, "sums come to a block that has ended")
+        to.parts[key] = letter
+        to.mail[self.group].came(PART)
+
+    def _wait_for_mail(self) -> Steps:
+        yield from self._wait(self.block.mail[self.group], 0)
 
     def _finish(self, tile: int, slice_: int, stage: int) -> Steps:
         """Residual and sums to results, in its quarter of the slice."""

@@ -1,6 +1,6 @@
 """A warp of kernels/matmul/wgmma_tiles.cuh: what warps of every role do together."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from wgmma_cluster import SLICE, Block, Mbarrier, Place, Ring, Steps, check, now
 
@@ -12,7 +12,6 @@ class Warp:
         self.block, self.cluster, self.shape = block, block.cluster, block.cluster.shape
         self.group, self.opens = group, opens
         self.at, self.parity = Ring(self.shape.stages), 0
-        self.sent = 0  # to other blocks, and not there yet
         self.met = 0  # meetings of the cluster when this warp last arrived at one
 
     def run(self) -> Steps:
@@ -20,24 +19,21 @@ class Warp:
         self.block.runs = True
         yield from self._open_barriers()
         yield from self._work()
-        if self.shape.shares:
-            yield from self._last_meeting()
         self.block.warps_left -= 1
         self.block.runs = self.block.warps_left > 0
 
     def _work(self) -> Steps:
-        yield from self._let_sums_pass()
+        yield now
 
     def _open_barriers(self) -> Steps:
         yield now
         if self.opens:
             self.block.open = True
-        if self.shape.shares:
-            yield from self._meet()
-            return
-        if self.shape.split > 1:
+        if self.shape.shares or self.shape.split > 1:
             self._arrive_at_meeting()
-        if not self.opens:
+        if self.shape.shares:
+            yield self._others_met
+        elif not self.opens:
             yield lambda: self.block.open
 
     # The cluster's barrier.
@@ -52,35 +48,11 @@ class Warp:
     def _others_met(self) -> bool:
         return self.cluster.meetings > self.met
 
-    def _meet(self) -> Steps:
-        yield lambda: not self.sent  # a release: what was sent before is there
-        self._arrive_at_meeting()
-        yield self._others_met
-
-    def _last_meeting(self) -> Steps:
-        yield from self._meet()
-
-    def _sums_have_come(self) -> Steps:
-        yield from self._meet()
-
     def _wait_until_others_run(self) -> Steps:
         if self.shape.split > 1 and not self.shape.shares:
             yield self._others_met
 
-    def _let_sums_pass(self) -> Steps:
-        if self.shape.split > 1:
-            yield from self._wait_until_others_run()
-            yield from self._sums_have_come()
-
     # Stages.
-
-    def _send(self, event: Callable[[], None]) -> None:
-        def arrived() -> None:
-            self.sent -= 1
-            event()
-
-        self.sent += 1
-        self.cluster.later(arrived)
 
     def _left_for(self) -> list[Block]:
         """Return the blocks that a stage comes from or goes to, each once."""
@@ -91,7 +63,7 @@ class Warp:
         yield now
         for other in self._left_for():
             if self.shape.shares:
-                self._send(other.empty[stage].arrive)
+                self.cluster.later(other.empty[stage].arrive)
             else:
                 other.empty[stage].arrive()
 
