@@ -176,7 +176,7 @@ def launches(product: Product, case: Case, card: Card) -> tuple[Launch, ...]:
 # Blocks that don't all stand on the card at once, or that leave SMs without one, explain the rows.
 GEMV_ROWS = 1  # 4 took gemv 7.17 (kn, 2560^2) and tensor cores 5.71; 4096^2: 15.30 and 10.51
 FILLED = 0.9  # of the SMs: as many as have a block when the card counts as full
-RESIDENT = 2.5  # blocks an SM, where registers have room for 3: clusters don't find all of it
+RESIDENT = 2.4  # blocks an SM, where registers have room for 3: clusters don't find all of it
 
 
 def choose(case: Case, card: Card) -> Form:

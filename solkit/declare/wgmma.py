@@ -25,7 +25,10 @@ from solkit.model import Case
 
 CAPABILITY = 90  # wgmma is there and nowhere else
 WARPGROUP = 128  # threads
-GROUP = 8  # rows of tiles that share x and weight in L2
+# Rows of tiles that are walked together, so that x and weight are shared in L2: 4 took 141.5 us at
+# 8192 x 2560 x 2560 (nk), 8 142.3 and 1 142.8; and, of pairs whose blocks share weight, 8 took
+# 1213 us at 8192 x 14336 x 4096 (kn), 4 1223 and 12 1215.
+GROUP, SHARED_GROUP = 4, 8
 
 # Each was the fastest of some 120 at a shape or more on an H200 (bf16, cold L2, M from 1 to 8192,
 # five K and N from 2560 to 14336, both layouts), or within 1 % of the fastest at several.
@@ -165,7 +168,8 @@ def launches_of(product: Product, case: Case, card: Card, form: WgmmaForm) -> tu
     clusters = tiles if form.split > 1 else min(tiles, form.clusters(card))
     sizes = (
         *(nk, form.swapped, form.bm, form.bn, form.warpgroups, *layout, form.resident),
-        *(form.cluster_m, form.cluster_n, form.split, GROUP),
+        *(form.cluster_m, form.cluster_n, form.split),
+        SHARED_GROUP if form.shares else GROUP,
     )
     constants = f"{case.ctype}, WgmmaForm<{', '.join(map(spelled, sizes))}>"
     _, _, bias, _, _, *numbers = product.launch_args(case)
