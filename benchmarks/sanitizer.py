@@ -1,18 +1,20 @@
 """Every bundled kernel on small shapes under compute-sanitizer: memcheck and racecheck.
 
-    python benchmarks/sanitizer.py [--only softmax] [--tool memcheck] [-o page.md]
+    python benchmarks/sanitizer.py [--only softmax] [--tool memcheck] [--limit 300] [-o page.md]
 
 The shapes are those of the tests on the card (tests/gpu/test_kernels.py) whose arguments have
 MOST_ELEMENTS at most: the two smallest of each compiled function; and on a card with wgmma a case
 of each form (tests/gpu/test_wgmma_forms.py), since small shapes get few of them. Each is compared
 with its reference as well. Several processes share the cases. The table goes into the repository,
-benchmarks/h200/sanitizer.md, where all was run. Exit code 1 when a tool reports anything.
+benchmarks/h200/sanitizer.md, where all was run. Exit code 1 when a tool reports anything, or when a
+process is not done by --limit seconds: it is stopped, and its last case is named.
 """
 
 import argparse
 import os
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +32,7 @@ PAGE = ROOT / "benchmarks" / "h200" / "sanitizer.md"
 TOOLS = ("memcheck", "racecheck")
 MOST_ELEMENTS = 600_000
 CASES_OF_A_FUNCTION = 2  # the tools instrument each function anew, which takes most of their time
+LIMIT_S = 600.0  # of a process under a tool; all together took 76 s on an H200
 EXIT = ("--error-exitcode", "9")  # by which a tool says that it found something
 # A function's parameters are asked for one by one until the driver says that there are no more: an
 # error of the API each time, and none of the kernel's.
@@ -55,6 +58,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="operators whose name holds this text")
     parser.add_argument("--tool", action="append", choices=TOOLS, help="one tool; repeat for more")
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds of a process")
     parser.add_argument(
         "-o", "--output", type=Path, help=f"write the table here ({PAGE.name} where all was run)"
     )
@@ -74,7 +78,7 @@ def main() -> int:
     tools = asked.tool or TOOLS
     work = [(tool, part) for part in range(asked.processes) for tool in tools]
     with ThreadPoolExecutor(len(work)) as pool:
-        found = list(pool.map(lambda each: examined(program, *each, child), work))
+        found = list(pool.map(lambda each: examined(program, *each, child, asked.limit), work))
     for each in found:
         if each.failed:
             print(each.text, file=sys.stderr)
@@ -86,26 +90,43 @@ def main() -> int:
     return int(any(each.failed for each in found))
 
 
-def examined(program: str, tool: str, part: int, child: Sequence[str]) -> Found:
-    """Run one part of the cases under one tool."""
-    done = subprocess.run(
-        [program, "--tool", tool, *MORE.get(tool, ()), *EXIT, *child, str(part)],
-        capture_output=True,
+def examined(program: str, tool: str, part: int, child: Sequence[str], limit_s: float) -> Found:
+    """Run one part of the cases under one tool; one that is not done in time has failed."""
+    command = [program, "--tool", tool, *MORE.get(tool, ()), *EXIT, *child, str(part)]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
+        start_new_session=True,  # the tool starts a process of its own, which has to end with it
     )
-    text = done.stdout + done.stderr
+    try:
+        text, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        text, _ = process.communicate()
+        last = last_told(text, "running: ") or "before its first case"
+        text += f"{tool}, part {part}: not done in {limit_s:.0f} s, stopped in: {last}\n"
     summary = next((line for line in text.splitlines() if "SUMMARY: " in line), "")
     counts = [int(word) for word in summary.replace("(", " ").split() if word.isdecimal()]
     cases = told(text, "cases: ")
-    failed = done.returncode != 0 or not cases or not counts
+    failed = process.returncode != 0 or not cases or not counts
     return Found(tool, int(cases or 0), counts[0] if counts else 0, failed, text[-20_000:])
 
 
 def told(text: str, mark: str) -> str:
     """Return what a child said behind a mark, or nothing."""
-    found = (line.removeprefix(mark) for line in text.splitlines() if line.startswith(mark))
-    return next(found, "")
+    return next(all_told(text, mark), "")
+
+
+def last_told(text: str, mark: str) -> str:
+    """Return what it said last behind a mark, or nothing."""
+    return next(iter([*all_told(text, mark)][::-1]), "")
+
+
+def all_told(text: str, mark: str) -> Iterator[str]:
+    """Yield what a child said behind a mark."""
+    yield from (line.removeprefix(mark) for line in text.splitlines() if line.startswith(mark))
 
 
 def page(card: str, found: Sequence[Found], wall_s: float) -> str:
@@ -155,6 +176,8 @@ def run_kernels(only: str, part: int, parts: int) -> int:
     device.compile_ahead(pairs, include, lambda _index: None)
     counts, wrong = Counter[str](), 0
     for kernel, case in pairs[part::parts]:
+        entries = [launch.entry for launch in kernel.launches_on(case, device.card)]
+        print(f"running: {case}: {', '.join(entries)}", flush=True)
         operator = registry.operators[case.operator]
         program = device.prepare(kernel, operator, case, include)
         sets = buffers.make(device, operator, case, 0, most_sets=1)
