@@ -63,6 +63,12 @@ def nothing(*_given: object) -> Any:
     return iter(())
 
 
+def not_waiting(warp: Warp) -> Any:
+    """A wait that returns at once."""
+    warp.waited = True
+    return iter(())
+
+
 def own_block(warp: Warp) -> list[Any]:
     return [warp.block]
 
@@ -95,8 +101,10 @@ FAULTS: dict[str, tuple[str, type[Warp], str, Callable[..., Any], str]] = {
         "nobody can go on|is read for"),
     "ends while others send to it": (
         "both shared", LoadWarp, "_outlast_others", nothing, "ended|doesn't run"),
+    "ends without a wait for its arrival": (
+        "k of two", Warp, "_before_the_end", nothing, "ends without its wait"),
     "sends sums to blocks that don't run": (
-        "k of four", Warp, "_wait_until_others_run", nothing,
+        "k of four", Warp, "_wait_until_others_run", not_waiting,
         "doesn't run|before they have come"),
     "adds sums that have not come": (
         "k of two", MultiplyWarp, "_wait_for_mail", nothing, "before they have come|ended"),

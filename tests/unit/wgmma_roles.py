@@ -149,6 +149,9 @@ class MultiplyWarp(Warp):
                 yield from self._finish(tile, slice_, 0)
             self.parity ^= 1
 
+    def _before_the_end(self) -> Steps:
+        yield now  # it has waited before it sent its sums
+
     def _multiply(self, tile: int, k: int) -> None:
         use, parts = ("operands", tile, k), self.block.operands(tile, k)
         self.block.stages[self.at.stage].look(use, parts)

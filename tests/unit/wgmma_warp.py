@@ -13,17 +13,23 @@ class Warp:
         self.group, self.opens = group, opens
         self.at, self.parity = Ring(self.shape.stages), 0
         self.met = 0  # meetings of the cluster when this warp last arrived at one
+        self.waited = True  # since then
 
     def run(self) -> Steps:
         """Yield what the warp waits for, from its beginning to its end."""
         self.block.runs = True
         yield from self._open_barriers()
         yield from self._work()
+        yield from self._before_the_end()
+        check(self.waited, "a warp that arrived at the cluster's barrier ends without its wait")
         self.block.warps_left -= 1
         self.block.runs = self.block.warps_left > 0
 
     def _work(self) -> Steps:
         yield now
+
+    def _before_the_end(self) -> Steps:
+        yield from self._wait_until_others_run()
 
     def _open_barriers(self) -> Steps:
         yield now
@@ -40,13 +46,14 @@ class Warp:
 
     def _arrive_at_meeting(self) -> None:
         cluster = self.cluster
-        self.met = cluster.meetings
+        self.met, self.waited = cluster.meetings, False
         cluster.arrived += 1
         if cluster.arrived == len(cluster.warps):
             cluster.arrived, cluster.meetings = 0, cluster.meetings + 1
 
     def _others_met(self) -> bool:
-        return self.cluster.meetings > self.met
+        self.waited = self.cluster.meetings > self.met
+        return self.waited
 
     def _wait_until_others_run(self) -> Steps:
         if self.shape.split > 1 and not self.shape.shares:
