@@ -64,7 +64,7 @@ def nothing(*_given: object) -> Any:
 
 
 def not_waiting(warp: Warp) -> Any:
-    """A wait that returns at once."""
+    """Return at once from a wait."""
     warp.waited = True
     return iter(())
 
