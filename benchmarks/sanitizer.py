@@ -33,6 +33,7 @@ TOOLS = ("memcheck", "racecheck")
 MOST_ELEMENTS = 600_000
 CASES_OF_A_FUNCTION = 2  # the tools instrument each function anew, which takes most of their time
 LIMIT_S = 600.0  # of a process under a tool; all together took 76 s on an H200
+MOST_TEXT = 20_000  # characters of what a process said, shown where it failed
 EXIT = ("--error-exitcode", "9")  # by which a tool says that it found something
 # A function's parameters are asked for one by one until the driver says that there are no more: an
 # error of the API each time, and none of the kernel's.
@@ -73,7 +74,12 @@ def main() -> int:
     child = [sys.executable, str(Path(__file__).resolve()), "--only", asked.only]
     child += ["--processes", str(asked.processes), "--child"]
     # A first time without a tool: it compiles everything, and says which card this is.
-    first = subprocess.run([*child, "0"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    start_s = time.monotonic()
+    code, first = watched([*child, "0"], asked.limit)
+    print(f"without a tool: {time.monotonic() - start_s:.0f} s", file=sys.stderr, flush=True)
+    if code:
+        print(first[-MOST_TEXT:], file=sys.stderr)
+        return 1
     start_s = time.monotonic()
     tools = asked.tool or TOOLS
     work = [(tool, part) for part in range(asked.processes) for tool in tools]
@@ -93,25 +99,35 @@ def main() -> int:
 def examined(program: str, tool: str, part: int, child: Sequence[str], limit_s: float) -> Found:
     """Run one part of the cases under one tool; one that is not done in time has failed."""
     command = [program, "--tool", tool, *MORE.get(tool, ()), *EXIT, *child, str(part)]
+    code, text = watched(command, limit_s)
+    summary = next((line for line in text.splitlines() if "SUMMARY: " in line), "")
+    counts = [int(word) for word in summary.replace("(", " ").split() if word.isdecimal()]
+    cases = told(text, "cases: ")
+    failed = code != 0 or not cases or not counts
+    named = f"{tool}, part {part}:\n{text[-MOST_TEXT:]}"
+    return Found(tool, int(cases or 0), counts[0] if counts else 0, failed, named)
+
+
+def watched(command: Sequence[str], limit_s: float) -> tuple[int, str]:
+    """Run a command with all that it starts; return its exit code and what it said.
+
+    One that is not done in time is stopped, and its last case named.
+    """
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # the tool starts a process of its own, which has to end with it
+        start_new_session=True,  # a tool starts a process of its own, which has to end with it
     )
     try:
         text, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         text, _ = process.communicate()
-        last = last_told(text, "running: ") or "before its first case"
-        text += f"{tool}, part {part}: not done in {limit_s:.0f} s, stopped in: {last}\n"
-    summary = next((line for line in text.splitlines() if "SUMMARY: " in line), "")
-    counts = [int(word) for word in summary.replace("(", " ").split() if word.isdecimal()]
-    cases = told(text, "cases: ")
-    failed = process.returncode != 0 or not cases or not counts
-    return Found(tool, int(cases or 0), counts[0] if counts else 0, failed, text[-20_000:])
+        last = last_told(text, "running: ") or "what precedes its first case"
+        text += f"not done in {limit_s:.0f} s, stopped in: {last}\n"
+    return process.returncode, text
 
 
 def told(text: str, mark: str) -> str:
@@ -173,6 +189,7 @@ def run_kernels(only: str, part: int, parts: int) -> int:
         ),
         *cases_of_forms(device.card, only),
     ]
+    print(f"running: the compiler, for {len(pairs)} cases", flush=True)
     device.compile_ahead(pairs, include, lambda _index: None)
     counts, wrong = Counter[str](), 0
     for kernel, case in pairs[part::parts]:
