@@ -30,7 +30,7 @@ WARPGROUP = 128  # threads
 # 1213 us at 8192 x 14336 x 4096 (kn), 4 1223 and 12 1215.
 GROUP, SHARED_GROUP = 4, 8
 
-# Each was the fastest of some 120 at a shape or more on an H200 (bf16, cold L2, M from 1 to 8192,
+# Each was the fastest of some 150 at a shape or more on an H200 (bf16, cold L2, M from 1 to 8192,
 # five K and N from 2560 to 14336, both layouts), or within 1 % of the fastest at several.
 FORMS = (
     WgmmaForm(128, 256),
@@ -58,8 +58,9 @@ FORMS = (
     WgmmaForm(128, 16, split=2, swapped=True),
 )
 
-# What a form takes, in clocks of an SM, fitted to those times (H200, 2026-12-01): the form that it
-# chooses takes 0.3 % longer than the fastest in the mean, 5.6 % at worst; times are off by 5 %.
+# What a form takes, in clocks of an SM, fitted to 551 times (H200, 2026-12-01): what it chose was
+# 0.3 % slower than the fastest in the mean, 5.6 % at worst, and its own times are off by 5 %. What
+# splitting and sharing cost was set anew by 90 more, after their barriers had gone.
 CLOCK_HZ = 1.75e9  # under such loads: power holds it below the card's 1.98
 FLOP_PER_CLOCK = 4096  # an SM's tensor cores, 16-bit types
 OPERAND_BYTES_PER_CLOCK = 159.0  # by which tensor cores read shared memory
