@@ -1,11 +1,16 @@
 """Golden files: what people see, kept beside the tests and reviewed like code."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+
+# Tables are as wide as their test says, whatever the terminal that runs it; pytest-xdist tells its
+# processes a width, too.
+os.environ.pop("COLUMNS", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
