@@ -102,8 +102,9 @@ struct WgmmaBlock {
       constexpr int WARPS = 4 * FORM::WARPGROUPS * (FORM::CLUSTER_M + FORM::CLUSTER_N - 1);
       for (int i = 0; i < FORM::STAGES; ++i) {
         init_mbarrier(full + i, 1);
-        init_mbarrier(empty + i,
-                      WARPS);  // all that multiply what comes here, or goes out from here
+        // All that multiply what comes here, or goes out from here; for a stage of results, who stores
+        // them arrives in their place.
+        init_mbarrier(empty + i, WARPS);
       }
       for (int i = 0; i < FORM::WARPGROUPS; ++i) init_mbarrier(ready + i, 1);
       for (int i = 0; i < FORM::WARPGROUPS * FORM::SLICES; ++i) init_mbarrier(done + i, 128);
@@ -138,7 +139,10 @@ struct WgmmaBlock {
   // Where k is split: sums are sent to blocks that run and have opened their barriers. A block whose
   // stages are shared knows it from its beginning.
   __device__ __forceinline__ void wait_until_others_run() const {
-    if constexpr (FORM::SPLIT > 1 && !FORM::SHARES) cluster_wait();
+    if constexpr (FORM::SPLIT > 1 && !FORM::SHARES) {
+      __syncwarp();
+      cluster_wait();
+    }
   }
 };
 

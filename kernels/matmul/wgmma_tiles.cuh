@@ -6,7 +6,7 @@
 // suits few tokens, and numbers of them that no multiple of 64 comes near.
 //
 // A block makes tiles of BM x BN, one after the other (a persistent grid). Its warps have roles, and
-// hand each other places in shared memory by mbarriers; nobody waits for the whole block:
+// hand each other places in shared memory by mbarriers; once it has begun nobody waits for all of it:
 //
 //   the load warp    one thread asks the copy engine for 64 k of a and of b, stage by stage, into a ring
 //                    of STAGES; it runs ahead as far as the ring is empty, over the end of a tile into
@@ -40,8 +40,8 @@
 //   wait_stores_read      the copy engine has read a slice: the next residual may come into it.
 //   mail[warpgroup]       where k is split: the other blocks' sums have arrived.
 //   cluster barrier       the others run, before operands or sums are sent to them. There is none at the
-//                         end: its release waits for every store, so a block ends when its stages are
-//                         empty and its mail has come.
+//                         end: its release waits for every store, so a block ends when its mail has
+//                         come and, where it shares stages, all have left them.
 #pragma once
 
 #include "epilogue.cuh"
