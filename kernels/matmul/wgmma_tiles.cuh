@@ -421,10 +421,13 @@ __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT)
         load_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, a_map, b_map, b_rest_map, residual_map);
       }
       __syncwarp();
-    } else if (block.warp <= FORM::WARPGROUPS) {
-      store_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, block.warp - 1, residual_map, out_map);
+      block.wait_until_others_run();
+    } else {
+      block.wait_until_others_run();
+      if (block.warp <= FORM::WARPGROUPS) {
+        store_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, block.warp - 1, residual_map, out_map);
+      }
     }
-    block.wait_until_others_run();  // they send no sums, but each arrival wants its wait
   } else {
     if constexpr (FORM::MANY > FORM::LAUNCHED) grow_registers<FORM::MANY>();
     multiply_tiles<T, EPILOGUE>(block, block.warp / 4 - 1, bias, N, alpha, beta);
