@@ -9,7 +9,8 @@
 //
 // A box lies in shared memory row after row. With a swizzle of 32, 64 or 128 bytes, which is also the
 // longest row that the box may then have, its chunks of 16 bytes change places so that a column of
-// chunks lies in different banks; see swizzled_offset. It begins at a multiple of 128 bytes, with a
+// chunks lies in different banks; see swizzled_offset. A shorter row takes the bytes of a whole one;
+// those that it leaves are not counted. A box begins at a multiple of 128 bytes, with a
 // swizzle at one of 8 of its rows: 256, 512 or 1024.
 #pragma once
 

@@ -4,12 +4,14 @@
 // warps only start a product, go on, and wait for it later.
 //
 // A product names its operands by descriptors: 64-bit words that say where a tile begins and how it
-// lies. Two layouts exist, both as the copy engine writes its boxes with a swizzle (tensor_map.cuh):
+// lies. Two layouts are here, as the copy engine writes its boxes with a swizzle of 128 bytes
+// (tensor_map.cuh):
 //
-//   K-major   a row of the box is 64 items along k (128 bytes), one row a row of a or a column of b.
-//             Eight rows are an atom of 1024 bytes; the next eight follow at `stride`.
-//   MN-major  a row of the box is SWIZZLE_BYTES / 2 rows of a, or columns of b, at one k. Eight k are an
-//             atom; the next eight follow at `stride`, the next rows or columns at `leading`.
+//   K-major   a row of the box is 64 items along k, one row a row of a or a column of b. Eight rows are
+//             an atom of 1024 bytes; the next eight follow at `stride`.
+//   MN-major  a row of the box is 64 rows of a, or columns of b, at one k. Eight k are an atom; the next
+//             eight follow at `stride`, the next 64 rows or columns at `leading`, of which a product
+//             reads as many as it has.
 //
 // The order of things, and why:
 //   begin_products()     before the first product that touches d after the threads have: registers that
@@ -33,16 +35,12 @@ constexpr bool HAS_WGMMA = false;
 
 // A tile in shared memory as a product sees it. `address` is that of an atom (or, K-major, of the
 // first of its k: 32 bytes for 16 items). Bits 0-13 address, 16-29 leading, 32-45 stride, all three in
-// units of 16 bytes; 62-63 the swizzle: 1 is 128 bytes, 2 is 64, 3 is 32.
-template <int SWIZZLE_BYTES>
+// units of 16 bytes; 62-63 the swizzle: 1 is 128 bytes.
 __device__ __forceinline__ unsigned long long tile_descriptor(unsigned int address, int leading,
                                                               int stride) {
-  static_assert(SWIZZLE_BYTES == 128 || SWIZZLE_BYTES == 64 || SWIZZLE_BYTES == 32,
-                "one of the swizzles that the copy engine has, too");
-  constexpr unsigned long long MODE = SWIZZLE_BYTES == 128 ? 1 : SWIZZLE_BYTES == 64 ? 2 : 3;
   return static_cast<unsigned long long>((address & 0x3ffff) >> 4) |
          static_cast<unsigned long long>(leading >> 4) << 16 |
-         static_cast<unsigned long long>(stride >> 4) << 32 | MODE << 62;
+         static_cast<unsigned long long>(stride >> 4) << 32 | 1ull << 62;
 }
 
 // The same tile, `bytes` further on (a multiple of 16, within the 256 KB that an address has).

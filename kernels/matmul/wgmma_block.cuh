@@ -69,13 +69,13 @@ struct WgmmaBlock {
     return {(at.m * FORM::CLUSTER_M + in_m) * FORM::BM, (at.n * FORM::CLUSTER_N + in_n) * FORM::BN};
   }
 
-  // The columns of a tile are those of its wide product, then the rest. In memory the rest comes first
-  // where the wide ones then begin a row of 128 bytes.
+  // The columns of a tile are those of whole boxes, then the last. In memory the last come first where
+  // whole boxes then begin a line of 128 bytes.
   static __device__ __forceinline__ int column(int first_column, int col) {
-    const bool rest_first = FORM::REST % 64 != 0 && (first_column + FORM::REST) % 64 == 0;
-    return first_column + (!rest_first        ? col
-                           : col < FORM::WIDE ? col + FORM::REST
-                                              : col - FORM::WIDE);
+    const bool last_first = FORM::LAST > 0 && (first_column + FORM::LAST) % 64 == 0;
+    return first_column + (!last_first         ? col
+                           : col < FORM::WHOLE ? col + FORM::LAST
+                                               : col - FORM::WHOLE);
   }
 
   // Where a warpgroup's slice lies: the first APART beside the ring, the others in stages of it.

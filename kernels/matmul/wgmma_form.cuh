@@ -33,35 +33,36 @@ struct WgmmaForm {
   // Whether an operand is K-major: x is, and weight where it is [N, K].
   static constexpr bool A_BY_K = !SWAPPED || NK, B_BY_K = SWAPPED || NK;
 
-  // Products of 64 rows, one over the other, and of WIDE and REST columns side by side. 256 columns are
-  // the most that a product has; and of a b that is not K-major, columns that fill no row of 128 bytes
-  // have boxes of their own. Shorter rows for all of them took 40.4 us where a weight of [N, K] took 29.1
-  // (an H200, bf16, 586 x 4096 x 4096 by tiles of 128 x 160); so it is 30.9 beside 29.1.
+  // Products of 64 rows, one over the other, and, since none has more than 256 columns, of WIDE and REST
+  // columns side by side.
   static constexpr int MI = BM / 64 / WARPGROUPS;
-  static constexpr int WIDE = lesser(B_BY_K || BN < 64 ? BN : BN / 64 * 64, 256), REST = BN - WIDE;
-  static_assert(BM == 64 * MI * WARPGROUPS && WIDE > 0 && WIDE % 8 == 0, "whole products");
-  static_assert(REST % 16 == 0, "rows of a box that have a swizzle");
+  static constexpr int WIDE = lesser(BN, 256), REST = BN - WIDE;
+  static_assert(BM == 64 * MI * WARPGROUPS && BN % 8 == 0, "whole products");
 
-  // The boxes of b: rows of 64 k of one column, or of columns at one k.
-  static constexpr int WIDE_SWIZZLE = B_BY_K ? 128 : row_of(WIDE);
-  static constexpr int REST_SWIZZLE = B_BY_K ? 128 : row_of(REST);
-  static constexpr int WIDE_BOX_BYTES = STAGE_K * WIDE_SWIZZLE;
-  static_assert(B_BY_K || REST == 0 || REST * 2 == REST_SWIZZLE, "one box holds all of the rest");
+  // The boxes of b: rows of 64 k of one column, or of 64 columns at one k, which are whole lines of
+  // memory (by boxes of 32 columns, 586 x 4096 x 4096 by tiles of 128 x 160 took 40.4 us where a weight
+  // of [N, K] took 29.1). The LAST columns, which fill no line, have a box of shorter rows; in shared
+  // memory those take 128 bytes all the same, and b takes PLACES columns, so that one product reads it
+  // all: with a second one for the last, which reads a once more, 256 x 2560 x 2560 by 64 x 96 took
+  // 10.6 us where it takes 9.8 (an H200, bf16).
+  static constexpr int LAST = B_BY_K ? 0 : BN % 64, WHOLE = BN - LAST;
+  static constexpr int PLACES = LAST > 0 ? WHOLE + 64 : BN;
+  static constexpr int BOX_BYTES = STAGE_K * 128;  // of a box of columns
   static_assert(BM / CLUSTER_N % 8 == 0 && BN / CLUSTER_M % 8 == 0,
                 "a part begins a swizzle's rows");
 
   // A slice of the output, 64 rows of the tile: it lies in shared memory as the output does, so in rows
   // of columns, or, SWAPPED, in rows (tokens) of 64 items.
   static constexpr int OWN = BN / SPLIT;  // columns that this block stores
-  static constexpr int SLICE =
-      SWAPPED ? slice_of(OWN) : lesser(row_of(OWN), lesser(row_of(WIDE), row_of(REST))) / 2;
+  static constexpr int SLICE = SWAPPED ? slice_of(OWN) : lesser(row_of(OWN), row_of(LAST)) / 2;
   static constexpr int SLICE_SWIZZLE = SWAPPED ? 128 : SLICE < 16 ? 0 : SLICE * 2;
   static constexpr int SLICE_BYTES = 64 * SLICE * 2, ACROSS = OWN / SLICE;
   static constexpr int SLICES = MI * ACROSS;  // of a warpgroup
 
   // Shared memory: the ring; slices beside it; sums that others send; barriers.
-  static constexpr int A_BYTES = BM * STAGE_K * 2, STAGE_BYTES = A_BYTES + BN * STAGE_K * 2;
-  static constexpr int WIDE_AT = A_BYTES, REST_AT = A_BYTES + WIDE * STAGE_K * 2;  // in a stage
+  static constexpr int A_BYTES = BM * STAGE_K * 2, STAGE_BYTES = A_BYTES + PLACES * STAGE_K * 2;
+  static constexpr int LOADED_BYTES = A_BYTES + BN * STAGE_K * 2;  // of them, what copies bring
+  static constexpr int B_AT = A_BYTES, REST_AT = A_BYTES + WIDE * STAGE_K * 2;  // in a stage
   static constexpr int APART_AT = STAGES * STAGE_BYTES;
   static constexpr int PARTS_AT = APART_AT + WARPGROUPS * APART * SLICE_BYTES;
   // Sums are sent four at a time, a warpgroup's threads side by side.

@@ -66,7 +66,7 @@ __device__ __forceinline__ void load_shared_box(void* target, const TensorMap& m
 // The load warp, one thread of it: a's and b's stages of every tile, then its residual's.
 template <typename FORM, bool HAS_RESIDUAL>
 __device__ __forceinline__ void load_tiles(const WgmmaBlock<FORM>& block, const TensorMap& a_map,
-                                           const TensorMap& b_map, const TensorMap& b_rest_map,
+                                           const TensorMap& b_map, const TensorMap& b_last_map,
                                            const TensorMap& residual_map) {
   // What this block loads of a stage, and who else gets it: a part of a for the blocks beside it, a part
   // of b for those above and below. A part is of rows (columns of b), or of k where that comes first.
@@ -88,7 +88,7 @@ __device__ __forceinline__ void load_tiles(const WgmmaBlock<FORM>& block, const 
       wait(block.empty + at.stage, at.parity ^ 1);
       // The whole of a stage is announced, whoever sends it: a byte that comes before this is counted,
       // and the phase can't end without this arrival.
-      arrive_and_expect(arrived, FORM::STAGE_BYTES);
+      arrive_and_expect(arrived, FORM::LOADED_BYTES);
       unsigned char* const stage = block.shared + at.stage * FORM::STAGE_BYTES;
       if constexpr (FORM::A_BY_K) {
         const int row = block.in_n * A_ROWS;
@@ -105,19 +105,19 @@ __device__ __forceinline__ void load_tiles(const WgmmaBlock<FORM>& block, const 
 #pragma unroll
         for (int box = 0; box < BOXES; ++box) {
           const int col = block.in_m * B_COLUMNS + box * (B_COLUMNS / BOXES);
-          load_shared_box<SHARES_B>(stage + FORM::WIDE_AT + col * 128, b_map, arrived, from.n + col,
-                                    k, b_ranks);
+          load_shared_box<SHARES_B>(stage + FORM::B_AT + col * 128, b_map, arrived, from.n + col, k,
+                                    b_ranks);
         }
       } else {
         const int part = block.in_m * B_K;
 #pragma unroll
-        for (int col = 0; col < FORM::WIDE; col += FORM::WIDE_SWIZZLE / 2) {
-          load_shared_box<SHARES_B>(stage + FORM::WIDE_AT + col * 128 + part * FORM::WIDE_SWIZZLE,
-                                    b_map, arrived, k + part, block.column(from.n, col), b_ranks);
+        for (int col = 0; col < FORM::WHOLE; col += 64) {
+          load_shared_box<SHARES_B>(stage + FORM::B_AT + col * 128 + part * 128, b_map, arrived,
+                                    k + part, block.column(from.n, col), b_ranks);
         }
-        if constexpr (FORM::REST > 0) {
-          load_shared_box<SHARES_B>(stage + FORM::REST_AT + part * FORM::REST_SWIZZLE, b_rest_map,
-                                    arrived, k + part, block.column(from.n, FORM::WIDE), b_ranks);
+        if constexpr (FORM::LAST > 0) {
+          load_shared_box<SHARES_B>(stage + FORM::B_AT + FORM::WHOLE * 128 + part * 128, b_last_map,
+                                    arrived, k + part, block.column(from.n, FORM::WHOLE), b_ranks);
         }
       }
       at.advance();
@@ -331,15 +331,12 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaBlock<FORM>& block, in
   // The descriptors of the first stage; others lie whole bytes further on.
   const unsigned int ring = shared_address(block.shared);
   const unsigned long long a_tile =
-      tile_descriptor<128>(ring + warpgroup * FORM::MI * 64 * 128, 0, 1024);
-  const unsigned long long wide_tile = tile_descriptor<FORM::WIDE_SWIZZLE>(
-      ring + FORM::WIDE_AT, FORM::B_BY_K ? 0 : FORM::WIDE_BOX_BYTES, 8 * FORM::WIDE_SWIZZLE);
-  const unsigned long long rest_tile =
-      tile_descriptor<FORM::REST_SWIZZLE>(ring + FORM::REST_AT, 0, 8 * FORM::REST_SWIZZLE);
+      tile_descriptor(ring + warpgroup * FORM::MI * 64 * 128, 0, 1024);
+  constexpr int LEADING = FORM::B_BY_K ? 0 : FORM::BOX_BYTES;
+  const unsigned long long wide_tile = tile_descriptor(ring + FORM::B_AT, LEADING, 1024);
+  const unsigned long long rest_tile = tile_descriptor(ring + FORM::REST_AT, LEADING, 1024);
   // 16 k further on: 32 bytes along a row, or 16 rows.
-  constexpr int A_STEP = FORM::A_BY_K ? 32 : 16 * 128;
-  constexpr int WIDE_STEP = FORM::B_BY_K ? 32 : 16 * FORM::WIDE_SWIZZLE;
-  constexpr int REST_STEP = FORM::B_BY_K ? 32 : 16 * FORM::REST_SWIZZLE;
+  constexpr int A_STEP = FORM::A_BY_K ? 32 : 16 * 128, B_STEP = FORM::B_BY_K ? 32 : 16 * 128;
 
   for (int tile = block.first_tile; tile < block.tiles(); tile += block.step) {
     int last_stage = 0;
@@ -354,10 +351,10 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaBlock<FORM>& block, in
           const bool more = k_stage > block.k_first || quarter > 0;
           const unsigned long long a = moved(a_tile, stage + m * 64 * 128 + quarter * A_STEP);
           Product<T, FORM::WIDE, !FORM::A_BY_K, !FORM::B_BY_K>::multiply(
-              sums.wide[m], a, moved(wide_tile, stage + quarter * WIDE_STEP), more);
+              sums.wide[m], a, moved(wide_tile, stage + quarter * B_STEP), more);
           if constexpr (FORM::REST > 0) {
             Product<T, FORM::REST, !FORM::A_BY_K, !FORM::B_BY_K>::multiply(
-                sums.rest[m], a, moved(rest_tile, stage + quarter * REST_STEP), more);
+                sums.rest[m], a, moved(rest_tile, stage + quarter * B_STEP), more);
           }
         }
       }
@@ -401,12 +398,12 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaBlock<FORM>& block, in
   }
 }
 
-// The maps are of boxes of a stage of a and of b (b_rest_map: of the columns that have boxes of their
-// own, else b_map again), and of a slice of residual (without one, any map) and out.
+// The maps are of boxes of a stage of a and of b (b_last_map: of the columns that fill no line, else
+// b_map again), and of a slice of residual (without one, any map) and out.
 template <typename T, typename FORM, typename EPILOGUE>
 __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT)
     matmul_wgmma(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
-                 const __grid_constant__ TensorMap b_rest_map,
+                 const __grid_constant__ TensorMap b_last_map,
                  const __grid_constant__ TensorMap residual_map,
                  const __grid_constant__ TensorMap out_map, const T* __restrict__ bias, long long M,
                  long long K, long long N, float alpha, float beta) {
@@ -418,7 +415,7 @@ __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT)
     if constexpr (FORM::FEW < FORM::LAUNCHED) shrink_registers<FORM::FEW>();
     if (block.warp == 0) {
       if (elect_lane()) {
-        load_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, a_map, b_map, b_rest_map, residual_map);
+        load_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, a_map, b_map, b_last_map, residual_map);
       }
       __syncwarp();
       block.wait_until_others_run();

@@ -18,7 +18,6 @@ from solkit.declare.wgmma_form import (
     STAGE_K,
     WIDEST,
     WgmmaForm,
-    row_items,
 )
 from solkit.errors import BadInput
 from solkit.model import Case
@@ -78,7 +77,7 @@ def seconds(form: WgmmaForm, case: Case, card: Card) -> float:
     m, n, k = (case.shape[axis] for axis in ("M", "N", "K"))
     tiles, places = form.tiles(case), form.clusters(card)
     blocks_an_sm = max(1, ceil_div(min(tiles, places) * form.cluster, card.sm_count))
-    widths = [width for width in form.widths(nk=case.params["weight"] == "nk") if width]
+    widths = [width for width in form.widths if width]
     multiply = 2 * form.bm * form.bn * STAGE_K / FLOP_PER_CLOCK
     operands = form.bm // ROWS * sum(ROWS + width for width in widths) * STAGE_K * ITEM_BYTES
     # What lies beyond the tensors is not fetched; of what is shared each block fetches its part.
@@ -115,7 +114,10 @@ MOST_SWAPPED_ROWS = 1024  # above, the last of many tiles may be half empty
 # power limit has 0.5 to 1.5 % more: 593.6 us at 4096 x 14336 x 4096 (M, K, N) where blocks alone
 # took 598.6. At 1024 rows, one tile each, it had 1 % fewer: 149.4 us where they took 147.3.
 FEW_SHARED = 3
-MOST_REST = 1 / 4  # of a tile: 64 x 96 by 64 and 32 columns took 10.6 us where it took 9.4 in one
+# Rows of tiles whose columns must fill lines: of a [K, N] weight, 256 x 160 took 0.1 % less to 0.7
+# more than 128 x 320 at four shapes where the model has it ahead (37.44 us beside 37.18 at 2048 x
+# 2560 x 2560).
+TALL = 256
 
 
 def takes(case: Case, card: Card) -> bool:
@@ -142,7 +144,7 @@ def _fits(form: WgmmaForm, case: Case, card: Card) -> bool:
         and (form.split == 1 or form.tiles(case) <= form.clusters(card))
         and (not form.swapped or case.shape["M"] <= MOST_SWAPPED_ROWS)
         and (alone or form.tiles(case) > FEW_SHARED * form.clusters(card))
-        and form.widths(nk=nk)[1] % ROW_ITEMS <= MOST_REST * form.bn
+        and (form.bm < TALL or not form.last(nk=nk))
     )
 
 
@@ -187,7 +189,7 @@ def launches_of(product: Product, case: Case, card: Card, form: WgmmaForm) -> tu
 
 
 def _maps(product: Product, form: WgmmaForm, *, nk: bool) -> tuple[TensorMap, ...]:
-    """Return the boxes of a stage's rows and columns, of columns apart, of a slice in and out."""
+    """Return the boxes of a stage's rows, columns and last columns, of a slice in and out."""
     of_rows, of_columns = ("w", "x") if form.swapped else ("x", "w")
     rows = form.bm // form.cluster_n, STAGE_K // form.cluster_n
     if nk or not form.swapped:
@@ -197,15 +199,12 @@ def _maps(product: Product, form: WgmmaForm, *, nk: bool) -> tuple[TensorMap, ..
     columns = form.bn // form.cluster_m
     if nk or form.swapped:
         box_rows = columns if columns <= WIDEST else columns // 2
-        b = rest = TensorMap(of_columns, box=(box_rows, STAGE_K), swizzle_bytes=128)
+        b = last = TensorMap(of_columns, box=(box_rows, STAGE_K), swizzle_bytes=128)
     else:
-        b, rest = (
-            TensorMap(
-                of_columns,
-                box=(STAGE_K // form.cluster_m, items),
-                swizzle_bytes=items * ITEM_BYTES,
-            )
-            for items in map(row_items, form.widths(nk=nk))
+        depth = STAGE_K // form.cluster_m
+        b, last = (
+            TensorMap(of_columns, box=(depth, items), swizzle_bytes=128)
+            for items in (ROW_ITEMS, form.last(nk=nk) or ROW_ITEMS)
         )
     items = form.slice_columns(nk=nk)
     if form.swapped:
@@ -213,4 +212,4 @@ def _maps(product: Product, form: WgmmaForm, *, nk: bool) -> tuple[TensorMap, ..
     else:
         swizzle_bytes = items * ITEM_BYTES if items > EIGHT else 0
         slice_map = partial(TensorMap, box=(ROWS, items), swizzle_bytes=swizzle_bytes)
-    return (a, b, rest, slice_map("residual" if product.residual else "out"), slice_map("out"))
+    return (a, b, last, slice_map("residual" if product.residual else "out"), slice_map("out"))

@@ -76,26 +76,27 @@ class WgmmaForm(NamedTuple):
         loss = 1 if self.cluster < FOUR else FOUND_FOR_FOUR
         return max(1, int(card.sm_count * self.resident * loss) // self.cluster)
 
-    def widths(self, *, nk: bool) -> tuple[int, int]:
-        """Return the columns of a tile's two products, the second 0 where there is one.
-
-        Where the weight is [K, N], columns that fill no row of 128 bytes have one of their own.
-        """
-        whole = nk or self.swapped or self.bn < ROW_ITEMS
-        wide = min(WIDEST, self.bn if whole else self.bn // ROW_ITEMS * ROW_ITEMS)
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Return the columns of a tile's two products, the second 0 where there is one."""
+        wide = min(WIDEST, self.bn)
         return wide, self.bn - wide
 
-    @property
-    def stage_bytes(self) -> int:
-        """Shared memory of a stage: 64 k of x and of weight."""
-        return (self.bm + self.bn) * STAGE_K * ITEM_BYTES
+    def last(self, *, nk: bool) -> int:
+        """Return the columns that fill no line of 128 bytes of a weight that is [K, N]."""
+        return 0 if nk or self.swapped else self.bn % ROW_ITEMS
+
+    def stage_bytes(self, *, nk: bool) -> int:
+        """Return the shared memory of a stage: 64 k of x and weight, the last as a line."""
+        filling = -self.last(nk=nk) % ROW_ITEMS
+        return (self.bm + self.bn + filling) * STAGE_K * ITEM_BYTES
 
     def slice_columns(self, *, nk: bool) -> int:
         """Return the columns of a slice, at most 64: parts of what is stored and multiplied."""
         own = self.bn // self.split
         if self.swapped:
             return next(items for items in range(ROW_ITEMS, 0, -EIGHT) if own % items == 0)
-        return min(map(row_items, (own, *self.widths(nk=nk))))
+        return min(row_items(own), row_items(self.last(nk=nk)))
 
     def slice_bytes(self, *, nk: bool) -> int:
         """Return the shared memory of a slice: 64 rows."""
@@ -124,15 +125,16 @@ class WgmmaForm(NamedTuple):
         128 x 256 took 141.5 us by four stages, 143.3 by three (H200, bf16, 8192 x 2560 x 2560).
         """
         most = min(shared_bytes, (shared_bytes + RESERVED_BYTES) // self.resident - RESERVED_BYTES)
+        stage_bytes = self.stage_bytes(nk=nk)
         slice_bytes = self.warpgroups * self.slice_bytes(nk=nk)
         best = None
         for stages in range(2, MOST_STAGES + 1):
-            left = most - stages * self.stage_bytes - self.barrier_bytes(stages, nk=nk)
+            left = most - stages * stage_bytes - self.barrier_bytes(stages, nk=nk)
             left -= self.parts_bytes
             if left < 0:
                 break
             apart = min(self.slices(nk=nk), left // slice_bytes)
-            tail_stages = ceil_div(self.slices(nk=nk) - apart, self.stage_bytes // slice_bytes)
+            tail_stages = ceil_div(self.slices(nk=nk) - apart, stage_bytes // slice_bytes)
             fits = tail_stages <= min(MOST_TAIL_STAGES, stages - 2)
             if fits and not (tail_stages and self.split > 1):
                 best = Layout(stages, apart)
@@ -141,7 +143,7 @@ class WgmmaForm(NamedTuple):
     def shared_bytes(self, layout: Layout, *, nk: bool) -> int:
         """Return the shared memory of a block."""
         beside = self.warpgroups * layout.apart * self.slice_bytes(nk=nk)
-        ring = layout.stages * self.stage_bytes
+        ring = layout.stages * self.stage_bytes(nk=nk)
         return ring + beside + self.parts_bytes + self.barrier_bytes(layout.stages, nk=nk)
 
 

@@ -6,9 +6,11 @@
 
 using namespace solkit;
 
-// What lies outside of x, too: seen [padded_rows, padded_cols] is made of whole boxes.
+// What lies outside of x, too: seen [padded_rows, padded_cols] is made of whole boxes. With a swizzle a
+// row takes all of it, however short it is.
 template <typename T, int ROWS, int COLS, int SWIZZLE_BYTES>
 __global__ void load_boxes(const __grid_constant__ TensorMap x, T* seen, long long padded_cols) {
+  constexpr int ROW_BYTES = SWIZZLE_BYTES > 0 ? SWIZZLE_BYTES : COLS * sizeof(T);
   extern __shared__ __align__(1024) unsigned char box[];
   __shared__ Mbarrier full;
   const int row = blockIdx.y * ROWS, col = blockIdx.x * COLS;
@@ -23,7 +25,8 @@ __global__ void load_boxes(const __grid_constant__ TensorMap x, T* seen, long lo
   __syncthreads();  // nobody waits at a barrier that is not open
   wait(&full, 0);
   for (int item = threadIdx.x; item < ROWS * COLS; item += blockDim.x) {
-    const int place = swizzled_offset<SWIZZLE_BYTES>(item * sizeof(T));
+    const int place =
+        swizzled_offset<SWIZZLE_BYTES>(item / COLS * ROW_BYTES + item % COLS * sizeof(T));
     seen[(row + item / COLS) * padded_cols + col + item % COLS] =
         *reinterpret_cast<const T*>(box + place);
   }

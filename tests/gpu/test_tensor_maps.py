@@ -77,13 +77,19 @@ def numbered(rows: int, cols: int, dtype: str = "fp32") -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int32", "uint8"])
-@pytest.mark.parametrize("swizzle_bytes", [0, 32, 64, 128])
+@pytest.mark.parametrize(
+    ("swizzle_bytes", "row_bytes"),
+    [(0, 192), (32, 32), (64, 64), (128, 128), (32, 16), (64, 32), (128, 16), (128, 64), (128, 96)],
+)
 def test_a_box_is_loaded_to_where_the_swizzle_says_and_zeros_lie_outside(
-    device: CudaDevice, swizzle_bytes: int, dtype: str
+    device: CudaDevice, swizzle_bytes: int, row_bytes: int, dtype: str
 ) -> None:
-    """37 rows of 16-byte multiples in boxes of 16 rows: the last ones reach over both ends."""
+    """37 rows of 16-byte multiples in boxes of 16 rows: the last ones reach over both ends.
+
+    A row shorter than the swizzle takes all of it; bytes are counted that are in the box.
+    """
     item_bytes = np.dtype(numbered(1, 1, dtype).dtype).itemsize
-    cols, box_cols = 176 // item_bytes, (swizzle_bytes or 192) // item_bytes
+    cols, box_cols = 176 // item_bytes, row_bytes // item_bytes
     padded_rows, padded_cols = 48, -(-cols // box_cols) * box_cols
 
     def launches(_case: Case, card: Card) -> tuple[Launch, ...]:
@@ -95,7 +101,7 @@ def test_a_box_is_loaded_to_where_the_swizzle_says_and_zeros_lie_outside(
                 entry,
                 grid=(padded_cols // box_cols, padded_rows // ROWS, 1),
                 block=(THREADS, 1, 1),
-                shared_bytes=ROWS * box_cols * item_bytes,
+                shared_bytes=ROWS * max(row_bytes, swizzle_bytes),
                 args=(seen_map, "seen", "padded_cols"),
             ),
         )

@@ -9,7 +9,7 @@ from wgmma_cases import ADDED, EVERY, case, layout
 from solkit.declare.kernel import Launch
 from solkit.declare.tensor_map import TensorMap
 from solkit.declare.wgmma import launches_of
-from solkit.declare.wgmma_form import WgmmaForm, row_items
+from solkit.declare.wgmma_form import ITEM_BYTES, STAGE_K, WgmmaForm, row_items
 from solkit.measure.device import nvrtc
 from solkit.resources import folder
 
@@ -20,9 +20,10 @@ SM_BYTES = 233_472  # of an H200's SM, of which each block has 1024 that it can'
     ("form", "kn", "nk"),
     [
         (WgmmaForm(128, 256), (4, 2), (4, 2)),
-        (WgmmaForm(256, 160), (4, 2), (4, 2)),
+        (WgmmaForm(256, 160), (4, 0), (4, 2)),
         (WgmmaForm(128, 320), (4, 0), (4, 0)),
-        (WgmmaForm(128, 160), (6, 1), (6, 1)),
+        (WgmmaForm(128, 160), (5, 3), (6, 1)),
+        (WgmmaForm(64, 96), (9, 2), (11, 1)),
         (WgmmaForm(128, 128), (7, 0), (7, 0)),
         (WgmmaForm(64, 64), (14, 0), (14, 0)),
         (WgmmaForm(128, 192), (5, 1), (5, 1)),
@@ -41,21 +42,24 @@ def test_a_form_takes_the_most_stages_then_the_most_slices_apart(
 
 
 @pytest.mark.parametrize(
-    ("form", "kn", "nk"),
+    ("form", "widths", "last", "bytes_kn"),
     [
-        (WgmmaForm(128, 256), (256, 0), (256, 0)),
-        (WgmmaForm(128, 320), (256, 64), (256, 64)),
-        (WgmmaForm(256, 160), (128, 32), (160, 0)),
-        (WgmmaForm(64, 96), (64, 32), (96, 0)),
-        (WgmmaForm(64, 32), (32, 0), (32, 0)),
-        (WgmmaForm(128, 200, swapped=True), (200, 0), (200, 0)),
+        (WgmmaForm(128, 256), (256, 0), 0, (128 + 256) * 128),
+        (WgmmaForm(128, 320), (256, 64), 0, (128 + 320) * 128),
+        (WgmmaForm(256, 160), (160, 0), 32, (256 + 192) * 128),
+        (WgmmaForm(64, 96), (96, 0), 32, (64 + 128) * 128),
+        (WgmmaForm(64, 32), (32, 0), 32, (64 + 64) * 128),
+        (WgmmaForm(128, 200, swapped=True), (200, 0), 0, (128 + 200) * 128),
     ],
 )
-def test_columns_beside_whole_rows_of_128_bytes_have_a_product_of_their_own(
-    form: WgmmaForm, kn: tuple[int, int], nk: tuple[int, int]
+def test_columns_that_fill_no_line_take_one_in_shared_memory(
+    form: WgmmaForm, widths: tuple[int, int], last: int, bytes_kn: int
 ) -> None:
-    """Only where rows of the weight run along the columns, or the tile has more than 256."""
-    assert (kn, nk) == (form.widths(nk=False), form.widths(nk=True))
+    """Only where the weight's lines run along the columns; one product reads up to 256 of all."""
+    assert (widths, last) == (form.widths, form.last(nk=False))
+    assert bytes_kn == form.stage_bytes(nk=False)
+    assert 0 == form.last(nk=True)
+    assert (form.bm + form.bn) * 128 == form.stage_bytes(nk=True)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +92,8 @@ def test_a_form_fits_as_often_as_it_says(form: WgmmaForm, *, nk: bool) -> None:
 def test_no_further_stage_would_fit(form: WgmmaForm, *, nk: bool) -> None:
     """Not beside the slices that then must lie apart: those which two stages of tail don't hold."""
     stages, slice_bytes = layout(form, nk=nk).stages + 1, form.slice_bytes(nk=nk)
-    in_tail = 0 if form.split > 1 else 2 * (form.stage_bytes // (form.warpgroups * slice_bytes))
+    of_stage = form.stage_bytes(nk=nk) // (form.warpgroups * slice_bytes)
+    in_tail = 0 if form.split > 1 else 2 * of_stage
     apart = max(0, form.slices(nk=nk) - in_tail)
     needed_bytes = form.shared_bytes(
         layout(form, nk=nk)._replace(stages=stages, apart=apart), nk=nk
@@ -99,7 +104,7 @@ def test_no_further_stage_would_fit(form: WgmmaForm, *, nk: bool) -> None:
 @pytest.mark.parametrize(("form", "nk"), EVERY)
 def test_every_place_begins_where_its_swizzle_wants_it(form: WgmmaForm, *, nk: bool) -> None:
     """Stages and slices of 128-byte rows are whole kilobytes, others whole swizzled eights."""
-    assert 0 == form.stage_bytes % 1024
+    assert 0 == form.stage_bytes(nk=nk) % 1024
     assert 0 == form.slice_bytes(nk=nk) % 1024
     assert 0 == form.shared_bytes(layout(form, nk=nk), nk=nk) % 8
 
@@ -119,10 +124,10 @@ def test_rows_of_a_box_are_the_longest_that_cut_the_columns() -> None:
 def asserted(form: WgmmaForm, *, nk: bool) -> dict[str, int]:
     """Return sizes that the device code must have, by its names for them."""
     held = layout(form, nk=nk)
-    wide, rest = form.widths(nk=nk)
     launch = launch_of(form, nk=nk)
     assert launch.args is not None
-    _, b, b_rest, _, out = (given for given in launch.args if isinstance(given, TensorMap))
+    _, b, b_last, _, out = (given for given in launch.args if isinstance(given, TensorMap))
+    wide, rest = form.widths
     at_the_end = form.barrier_bytes(held.stages, nk=nk)
     return {
         "STAGES": held.stages,
@@ -132,14 +137,15 @@ def asserted(form: WgmmaForm, *, nk: bool) -> dict[str, int]:
         "BLOCKS": launch.cluster,
         "WIDE": wide,
         "REST": rest,
-        "STAGE_BYTES": form.stage_bytes,
+        "LAST": 0 if b_last == b else b_last.box[1],
+        "STAGE_BYTES": form.stage_bytes(nk=nk),
+        "LOADED_BYTES": (form.bm + form.bn) * STAGE_K * ITEM_BYTES,
         "SLICE": form.slice_columns(nk=nk),
         "SLICE_BYTES": form.slice_bytes(nk=nk),
         "SLICES": form.slices(nk=nk),
-        "WIDE_SWIZZLE": b.swizzle_bytes,
         "SLICE_SWIZZLE": out.swizzle_bytes,
         "BARRIERS_AT": launch.shared_bytes - at_the_end,
-    } | ({"REST_SWIZZLE": b_rest.swizzle_bytes} if rest else {})
+    }
 
 
 def launch_of(form: WgmmaForm, *, nk: bool) -> Launch:

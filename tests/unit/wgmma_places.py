@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from wgmma_cases import layout
 
-from solkit.declare.wgmma_form import STAGE_K, WgmmaForm, row_items
+from solkit.declare.wgmma_form import STAGE_K, WgmmaForm
 
 Array = np.ndarray
 LANES, UPPER = np.arange(32), 1 << 20  # tokens of b lie above those of a
@@ -38,7 +38,8 @@ class Box:
         assert 0 == self.at % max(128, 8 * self.swizzle_bytes)
         assert self.items * 2 <= (self.swizzle_bytes or 16)
         row, item = np.ogrid[: self.rows, : self.items]
-        return swizzled(self.at + (row * self.items + item) * 2, self.swizzle_bytes)
+        row_bytes = self.swizzle_bytes or self.items * 2  # all of it, however few the items
+        return swizzled(self.at + row * row_bytes + item * 2, self.swizzle_bytes)
 
     def row_numbers(self) -> Array:
         """Return those of the tile, a column for addresses()."""
@@ -67,24 +68,14 @@ class Operands:
         return self.form.swapped or self.nk
 
     @property
-    def wide_swizzle(self) -> int:
-        """Bytes of a row of b's boxes."""
-        return 128 if self.b_by_k else 2 * row_items(self.form.widths(nk=self.nk)[0])
-
-    @property
-    def rest_swizzle(self) -> int:
-        """The same of those columns that have boxes of their own."""
-        return 128 if self.b_by_k else 2 * row_items(self.form.widths(nk=self.nk)[1])
-
-    @property
-    def wide_at(self) -> int:
+    def b_at(self) -> int:
         """Where b begins."""
         return self.form.bm * STAGE_K * 2
 
     @property
     def rest_at(self) -> int:
         """Where the columns of the second product begin."""
-        return self.wide_at + self.form.widths(nk=self.nk)[0] * STAGE_K * 2
+        return self.b_at + self.form.widths[0] * STAGE_K * 2
 
     def a_boxes(self) -> Iterator[Box]:
         """Yield the parts that the blocks beside each other load, (row, k) or (k, row)."""
@@ -99,26 +90,24 @@ class Operands:
 
     def b_boxes(self) -> Iterator[Box]:
         """Yield the parts that the blocks above each other load, (column, k) or (k, column)."""
-        (wide, rest), shared = self.form.widths(nk=self.nk), self.form.cluster_m
+        last, shared = self.form.last(nk=self.nk), self.form.cluster_m
         columns, depth = self.form.bn // shared, STAGE_K // shared
         boxes = 2 if columns > 256 else 1
         for part in range(shared):
             if self.b_by_k:
                 for box in range(boxes):
                     col = part * columns + box * (columns // boxes)
-                    yield Box(self.wide_at + col * 128, columns // boxes, STAGE_K, 128, col, 0)
+                    yield Box(self.b_at + col * 128, columns // boxes, STAGE_K, 128, col, 0)
                 continue
-            k, items = part * depth, self.wide_swizzle // 2
-            for col in range(0, wide, items):
-                at = self.wide_at + col * 128 + k * self.wide_swizzle
-                yield Box(at, depth, items, self.wide_swizzle, k, col)
-            if rest:
-                at = self.rest_at + k * self.rest_swizzle
-                yield Box(at, depth, rest, self.rest_swizzle, k, wide)
+            k, whole = part * depth, self.form.bn - last
+            for col in range(0, whole, 64):
+                yield Box(self.b_at + col * 128 + k * 128, depth, 64, 128, k, col)
+            if last:
+                yield Box(self.b_at + whole * 128 + k * 128, depth, last, 128, k, whole)
 
     def stage(self) -> Array:
         """Return a stage after all copies: for every two bytes the token of an item."""
-        memory = np.full(self.form.stage_bytes // 2, -1)
+        memory = np.full(self.form.stage_bytes(nk=self.nk) // 2, -1)
         for boxes, by_k, first in (
             (self.a_boxes(), self.a_by_k, 0),
             (self.b_boxes(), self.b_by_k, UPPER),
@@ -139,14 +128,11 @@ class Operands:
 
     def b_product(self, quarter: int, *, rest: bool) -> Array:
         """Return the addresses [columns, 16] at which a product reads b."""
-        columns = self.form.widths(nk=self.nk)[rest]
-        start = self.rest_at if rest else self.wide_at
+        columns = self.form.widths[rest]
+        start = self.rest_at if rest else self.b_at
         if self.b_by_k:
             return by_k(start + quarter * 32, 1024, columns)
-        row_bytes = self.rest_swizzle if rest else self.wide_swizzle
-        leading = 0 if rest else STAGE_K * row_bytes
-        step = quarter * 16 * row_bytes
-        return by_rows(start + step, leading, 8 * row_bytes, row_bytes, columns)
+        return by_rows(start + quarter * 16 * 128, STAGE_K * 128, 1024, 128, columns)
 
 
 def by_k(start: int, stride: int, count: int) -> Array:
@@ -221,20 +207,20 @@ def held(warp: int, upper: int) -> tuple[Array, Array]:
 class Columns:
     """The columns of a tile in memory: column() of wgmma_block.cuh."""
 
-    wide: int
-    rest: int
+    whole: int
+    last: int
 
     def __call__(self, first: int, col: Array) -> Array:
         """Return where columns of a tile that begins at `first` are."""
-        rest_first = self.rest % 64 != 0 and (first + self.rest) % 64 == 0
-        moved = np.where(col < self.wide, col + self.rest, col - self.wide)
-        return first + (moved if rest_first else col)
+        last_first = self.last > 0 and (first + self.last) % 64 == 0
+        moved = np.where(col < self.whole, col + self.last, col - self.whole)
+        return first + (moved if last_first else col)
 
 
 def slice_bytes_at(form: WgmmaForm, *, nk: bool) -> Iterator[tuple[int, int, int]]:
     """Yield tail (-1: beside the ring), first byte there and last byte of every slice of a tile."""
     apart, size = layout(form, nk=nk).apart, form.slice_bytes(nk=nk)
-    in_stage = form.stage_bytes // (form.warpgroups * size)
+    in_stage = form.stage_bytes(nk=nk) // (form.warpgroups * size)
     for group in range(form.warpgroups):
         for slice_ in range(form.slices(nk=nk)):
             if slice_ < apart:
