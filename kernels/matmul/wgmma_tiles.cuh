@@ -418,8 +418,10 @@ __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT)
         load_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, a_map, b_map, b_last_map, residual_map);
       }
       __syncwarp();
-      block.wait_until_others_run();
+      block.wait_until_others_run();  // it sends no sums, but each arrival wants its wait
     } else {
+      // At once: racecheck stood still, as if all warps of a block had to be in this wait, where these
+      // came to it after their work, which needs warps that wait before theirs.
       block.wait_until_others_run();
       if (block.warp <= FORM::WARPGROUPS) {
         store_tiles<FORM, EPILOGUE::HAS_RESIDUAL>(block, block.warp - 1, residual_map, out_map);

@@ -30,15 +30,15 @@ SHAPES = {
 }
 
 
-def run(shape: Shape, seed: int) -> Cluster:
-    cluster = Cluster(shape, roles, seed)
+def run(shape: Shape, seed: int, *, together: bool = False) -> Cluster:
+    cluster = Cluster(shape, roles, seed, together=together)
     cluster.run()
     return cluster
 
 
-def run_often(shape: Shape) -> None:
+def run_often(shape: Shape, *, together: bool = False) -> None:
     for seed in range(40):
-        run(shape, seed)
+        run(shape, seed, together=together)
 
 
 @pytest.mark.parametrize("has_residual", [True, False], ids=["residual", "no residual"])
@@ -102,7 +102,7 @@ FAULTS: dict[str, tuple[str, type[Warp], str, Callable[..., Any], str]] = {
     "ends while others send to it": (
         "both shared", LoadWarp, "_outlast_others", nothing, "ended|doesn't run"),
     "ends without a wait for its arrival": (
-        "k of two", Warp, "_before_the_end", nothing, "ends without its wait"),
+        "k of two", StoreWarp, "_wait_until_others_run", nothing, "ends without its wait"),
     "sends sums to blocks that don't run": (
         "k of four", Warp, "_wait_until_others_run", not_waiting,
         "doesn't run|before they have come"),
@@ -120,6 +120,27 @@ def test_without_a_wait_some_order_goes_wrong(fault: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(role, step, instead)
     with pytest.raises(Wrong, match=what):
         run_often(SHAPES[shape])
+
+
+@pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.split > 1])
+def test_warps_may_wait_for_each_other_where_they_wait_for_the_cluster(name: str) -> None:
+    """A checker of races made it so, and stood still where a warp waited after its work."""
+    run_often(SHAPES[name], together=True)
+
+
+def test_a_warp_that_waits_for_the_cluster_after_its_work_keeps_others_from_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it stores comes from warps that wait before it; by themselves they would go on."""
+
+    def late(warp: StoreWarp) -> Any:
+        yield from warp._store_tiles()
+        yield from warp._wait_until_others_run()
+
+    monkeypatch.setattr(StoreWarp, "_work", late)
+    run_often(SHAPES["k of two"])
+    with pytest.raises(Wrong, match="nobody can go on"):
+        run_often(SHAPES["k of two"], together=True)
 
 
 def test_peers_that_are_not_waited_for_are_written_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,7 @@ class Block:
         self.stages = [Place() for _ in stages]
         self.apart = [Place() for _ in groups]
         self.parts: dict[Hashable, Hashable] = {}
+        self.warps: list[Any] = []
         self.ks = range(
             shape.k_stages * split // shape.split, shape.k_stages * (split + 1) // shape.split
         )
@@ -174,10 +175,21 @@ class Block:
 
 
 class Cluster:
-    """Blocks that run at the same time, what is under way between them, and what came out."""
+    """Blocks that run at the same time, what is under way between them, and what came out.
 
-    def __init__(self, shape: Shape, roles: Callable[[Block], list[Any]], seed: int) -> None:
+    together: the warps of a block leave the cluster's barrier when all of them wait there.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        roles: Callable[[Block], list[Any]],
+        seed: int,
+        *,
+        together: bool = False,
+    ) -> None:
         self.shape, self.random = shape, Random(seed)  # noqa: S311  # no secret
+        self.together = together
         self.under_way: list[tuple[float, Callable[[], None]]] = []  # each with its pace
         self.stored: Counter[Hashable] = Counter()
         self.arrived, self.meetings = 0, 0
@@ -187,7 +199,9 @@ class Cluster:
             for m in range(shape.cluster_m)
             for n in range(shape.cluster_n)
         ]
-        self.warps = [warp for block in self.blocks for warp in roles(block)]
+        for block in self.blocks:
+            block.warps = roles(block)
+        self.warps = [warp for block in self.blocks for warp in block.warps]
 
     def later(self, event: Callable[[], None]) -> None:
         """Let something happen some time from now, before or after what else is under way."""

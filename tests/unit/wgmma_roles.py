@@ -41,6 +41,7 @@ class LoadWarp(Warp):
                 self.at.advance()
         if shape.shares:
             yield from self._outlast_others()
+        yield from self._wait_until_others_run()
 
     def _outlast_others(self) -> Steps:
         for _ in range(self.shape.stages):
@@ -60,6 +61,10 @@ class StoreWarp(Warp):
     stores = 0  # under way
 
     def _work(self) -> Steps:
+        yield from self._wait_until_others_run()
+        yield from self._store_tiles()
+
+    def _store_tiles(self) -> Steps:
         shape, block, group = self.shape, self.block, self.group
         for tile in range(shape.tiles):
             count = SLICE * shape.apart if shape.has_residual else 0
@@ -148,9 +153,6 @@ class MultiplyWarp(Warp):
             for slice_ in range(shape.apart):
                 yield from self._finish(tile, slice_, 0)
             self.parity ^= 1
-
-    def _before_the_end(self) -> Steps:
-        yield now  # it has waited before it sent its sums
 
     def _multiply(self, tile: int, k: int) -> None:
         use, parts = ("operands", tile, k), self.block.operands(tile, k)

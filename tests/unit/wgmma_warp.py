@@ -13,22 +13,18 @@ class Warp:
         self.group, self.opens = group, opens
         self.at, self.parity = Ring(self.shape.stages), 0
         self.met = 0  # meetings of the cluster when this warp last arrived at one
-        self.waited = True  # since then
+        self.waits, self.waited = False, True  # since then
 
     def run(self) -> Steps:
         """Yield what the warp waits for, from its beginning to its end."""
         self.block.runs = True
         yield from self._open_barriers()
         yield from self._work()
-        yield from self._before_the_end()
         check(self.waited, "a warp that arrived at the cluster's barrier ends without its wait")
         self.block.warps_left -= 1
         self.block.runs = self.block.warps_left > 0
 
     def _work(self) -> Steps:
-        yield now
-
-    def _before_the_end(self) -> Steps:
         yield from self._wait_until_others_run()
 
     def _open_barriers(self) -> Steps:
@@ -38,7 +34,7 @@ class Warp:
         if self.shape.shares or self.shape.split > 1:
             self._arrive_at_meeting()
         if self.shape.shares:
-            yield self._others_met
+            yield from self._wait_at_meeting()
         elif not self.opens:
             yield lambda: self.block.open
 
@@ -46,18 +42,23 @@ class Warp:
 
     def _arrive_at_meeting(self) -> None:
         cluster = self.cluster
-        self.met, self.waited = cluster.meetings, False
+        self.met, self.waits, self.waited = cluster.meetings, False, False
         cluster.arrived += 1
         if cluster.arrived == len(cluster.warps):
             cluster.arrived, cluster.meetings = 0, cluster.meetings + 1
 
+    def _wait_at_meeting(self) -> Steps:
+        self.waits = True
+        yield self._others_met
+
     def _others_met(self) -> bool:
-        self.waited = self.cluster.meetings > self.met
+        together = not self.cluster.together or all(warp.waits for warp in self.block.warps)
+        self.waited = self.cluster.meetings > self.met and together
         return self.waited
 
     def _wait_until_others_run(self) -> Steps:
         if self.shape.split > 1 and not self.shape.shares:
-            yield self._others_met
+            yield from self._wait_at_meeting()
 
     # Stages.
 
