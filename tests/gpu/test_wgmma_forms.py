@@ -55,6 +55,16 @@ OF_MANY_TILES = (
     WgmmaForm(128, 256, cluster_m=2),
     WgmmaForm(128, 152, cluster_n=2, swapped=True),
 )
+# No case gets them: other numbers of columns that fill no line of a [K, N] weight, with whole ones
+# or none; by two blocks that share weight; by two that split k, where slices are of eight columns.
+OF_LAST_COLUMNS = (
+    WgmmaForm(64, 48),
+    WgmmaForm(64, 80),
+    WgmmaForm(64, 144),
+    WgmmaForm(128, 96),
+    WgmmaForm(128, 160, cluster_m=2),
+    WgmmaForm(128, 80, split=2),
+)
 FEW_SMS = 4
 DEPTHS = (8, 72, 200, 1096)
 MANY_TILES = (712, 1288)  # M, N
@@ -104,6 +114,10 @@ def device() -> Iterator[CudaDevice]:
     pairs = [
         *((kernel_of(BOTH, form), BOTH.case(ANY, weight, dtype)) for form, weight, dtype in every),
         *((kernel_of(end, form), end.case(ANY, weight)) for form, weight, end in endings),
+        *(
+            (kernel_of(BOTH, form), BOTH.case(ANY, "kn", dtype))
+            for form, dtype in product(OF_LAST_COLUMNS, DTYPES)
+        ),
         *(
             (kernel_of(PLAIN, form), PLAIN.case(ANY, weight, "fp16"))
             for form, weight in product(FORMS, LAYOUTS)
@@ -172,6 +186,23 @@ def test_a_form_computes_what_its_reference_says(
     device: CudaDevice, form: WgmmaForm, case: Case
 ) -> None:
     """With a bias and a residual, scaled."""
+    compare(device, BOTH, case, form)
+
+
+@pytest.mark.parametrize(
+    ("form", "case"),
+    [
+        (form, case)
+        for form in OF_LAST_COLUMNS
+        for case in cases(form)
+        if case.params["weight"] == "kn"
+    ],
+    ids=named,
+)
+def test_columns_that_fill_no_line_are_multiplied_with_the_others(
+    device: CudaDevice, form: WgmmaForm, case: Case
+) -> None:
+    """Whether they come first in memory or last; some tiles have no others."""
     compare(device, BOTH, case, form)
 
 
