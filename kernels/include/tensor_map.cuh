@@ -9,8 +9,8 @@
 //
 // A box lies in shared memory row after row. With a swizzle of 32, 64 or 128 bytes, which is also the
 // longest row that the box may then have, its chunks of 16 bytes change places so that a column of
-// chunks lies in different banks; see swizzled_offset. A shorter row takes the bytes of a whole one;
-// those that it leaves are not counted. A box begins at a multiple of 128 bytes, with a
+// chunks lies in different banks; see swizzled_offset. A shorter row takes the place of a whole one; an
+// mbarrier counts the box's own bytes. A box begins at a multiple of 128 bytes, with a
 // swizzle at one of 8 of its rows: 256, 512 or 1024.
 #pragma once
 
@@ -128,8 +128,8 @@ __device__ __forceinline__ void wait_stores() {
 #endif
 }
 
-// Where a box with a swizzle has the byte that lies at `offset` of the box without one: the number of
-// its 16-byte chunk within a row is XORed with that of the 128-byte line, both modulo the chunks of a
+// Where a box with a swizzle has the byte that lies at `offset` of the box without one, its rows
+// SWIZZLE_BYTES long however short they are: the number of its 16-byte chunk within a row is XORed with that of the 128-byte line, both modulo the chunks of a
 // swizzled row. Swizzled twice, it is where it was.
 template <int SWIZZLE_BYTES>
 __device__ __forceinline__ constexpr int swizzled_offset(int offset) {

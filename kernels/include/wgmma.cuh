@@ -10,8 +10,8 @@
 //   K-major   a row of the box is 64 items along k, one row a row of a or a column of b. Eight rows are
 //             an atom of 1024 bytes; the next eight follow at `stride`.
 //   MN-major  a row of the box is 64 rows of a, or columns of b, at one k. Eight k are an atom; the next
-//             eight follow at `stride`, the next 64 rows or columns at `leading`, of which a product
-//             reads as many as it has.
+//             eight follow at `stride`, the next 64 rows or columns at `leading`. A product of N
+//             columns reads N: of the last 64 it may leave some.
 //
 // The order of things, and why:
 //   begin_products()     before the first product that touches d after the threads have: registers that

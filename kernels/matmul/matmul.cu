@@ -18,8 +18,8 @@
 //
 // Measured on an H200, bf16, cold L2, 2026-12-01, with a residual: 8192 x 2560 x 2560 (nk) in 140.7 us,
 // 763 TFLOP/s, 77 % of the data sheet's peak and 95 % of the measured one, 0.948 of the time of cublasLt's
-// best and 1.013 of quack's best in the same run; 1 x 4096 x 4096 (nk) in 9.87 us, 91 % of its own streams at the same traffic
-// (benchmarks/README.md; how it came about: docs/matmul_add.md).
+// best and 1.013 of quack's best in the same run; 1 x 4096 x 4096 (nk) in 9.87 us, 91 % of its own streams
+// at the same traffic (benchmarks/README.md; how it came about: docs/matmul_add.md).
 //
 // Public sources that taught the design: the multistage pipeline of NVIDIA/cutlass
 // (include/cutlass/gemm/threadblock/mma_multistage.h) and the grouped tile order of

@@ -33,8 +33,8 @@ struct WgmmaForm {
   // Whether an operand is K-major: x is, and weight where it is [N, K].
   static constexpr bool A_BY_K = !SWAPPED || NK, B_BY_K = SWAPPED || NK;
 
-  // Products of 64 rows, one over the other, and, since none has more than 256 columns, of WIDE and REST
-  // columns side by side.
+  // Products of 64 rows, one over the other, of WIDE columns; and since none has more than 256, of REST
+  // columns beside them where a tile has.
   static constexpr int MI = BM / 64 / WARPGROUPS;
   static constexpr int WIDE = lesser(BN, 256), REST = BN - WIDE;
   static_assert(BM == 64 * MI * WARPGROUPS && BN % 8 == 0, "whole products");
@@ -42,17 +42,21 @@ struct WgmmaForm {
   // The boxes of b: rows of 64 k of one column, or of 64 columns at one k, which are whole lines of
   // memory (by boxes of 32 columns, 586 x 4096 x 4096 by tiles of 128 x 160 took 40.4 us where a weight
   // of [N, K] took 29.1). The LAST columns, which fill no line, have a box of shorter rows; in shared
-  // memory those take 128 bytes all the same, and b takes PLACES columns, so that one product reads it
-  // all: with a second one for the last, which reads a once more, 256 x 2560 x 2560 by 64 x 96 took
-  // 10.6 us where it takes 9.8 (an H200, bf16).
+  // memory those take 128 bytes all the same, and b the place of PLACES columns, so that one product
+  // reads it all: with a second one for the last, which reads a once more, 256 x 2560 x 2560 by 64 x 96
+  // took 10.6 us where it takes 9.8 (an H200, bf16).
   static constexpr int LAST = B_BY_K ? 0 : BN % 64, WHOLE = BN - LAST;
   static constexpr int PLACES = LAST > 0 ? WHOLE + 64 : BN;
-  static constexpr int BOX_BYTES = STAGE_K * 128;  // of a box of columns
-  static_assert(BM / CLUSTER_N % 8 == 0 && BN / CLUSTER_M % 8 == 0,
-                "a part begins a swizzle's rows");
+  static constexpr int LEADING = B_BY_K ? 0 : STAGE_K * 128;  // from 64 columns to the next
+  static_assert((A_BY_K ? BM : STAGE_K) / CLUSTER_N % 8 == 0 &&
+                    (B_BY_K ? BN : STAGE_K) / CLUSTER_M % 8 == 0,
+                "a part begins a swizzle's eight rows");
+  static_assert(!B_BY_K || BN / CLUSTER_M <= 256 || BN / CLUSTER_M % 16 == 0,
+                "and so does the second of two boxes");
 
   // A slice of the output, 64 rows of the tile: it lies in shared memory as the output does, so in rows
-  // of columns, or, SWAPPED, in rows (tokens) of 64 items.
+  // of columns, or, SWAPPED, in rows (tokens) of 64 items. None has some of the last columns and some of
+  // the others, which may lie apart in memory.
   static constexpr int OWN = BN / SPLIT;  // columns that this block stores
   static constexpr int SLICE = SWAPPED ? slice_of(OWN) : lesser(row_of(OWN), row_of(LAST)) / 2;
   static constexpr int SLICE_SWIZZLE = SWAPPED ? 128 : SLICE < 16 ? 0 : SLICE * 2;

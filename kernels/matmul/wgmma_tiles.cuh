@@ -332,9 +332,8 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaBlock<FORM>& block, in
   const unsigned int ring = shared_address(block.shared);
   const unsigned long long a_tile =
       tile_descriptor(ring + warpgroup * FORM::MI * 64 * 128, 0, 1024);
-  constexpr int LEADING = FORM::B_BY_K ? 0 : FORM::BOX_BYTES;
-  const unsigned long long wide_tile = tile_descriptor(ring + FORM::B_AT, LEADING, 1024);
-  const unsigned long long rest_tile = tile_descriptor(ring + FORM::REST_AT, LEADING, 1024);
+  const unsigned long long wide_tile = tile_descriptor(ring + FORM::B_AT, FORM::LEADING, 1024);
+  const unsigned long long rest_tile = tile_descriptor(ring + FORM::REST_AT, FORM::LEADING, 1024);
   // 16 k further on: 32 bytes along a row, or 16 rows.
   constexpr int A_STEP = FORM::A_BY_K ? 32 : 16 * 128, B_STEP = FORM::B_BY_K ? 32 : 16 * 128;
 

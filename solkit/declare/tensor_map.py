@@ -24,7 +24,8 @@ class TensorMap:
     The kernel takes `const __grid_constant__ TensorMap` (kernels/include/tensor_map.cuh).
     box: the items that one copy moves along each stored axis, the contiguous axis last.
     swizzle_bytes: 0, or 32, 64 or 128, within which 16-byte chunks change places in shared memory,
-    and which a row of the box must not exceed. l2_promotion_bytes: what the L2 fetches at once.
+    and which a row of the box must not exceed; a shorter row takes the place of a whole one there.
+    l2_promotion_bytes: what the L2 fetches at once.
     Nothing is interleaved; outside of the tensor zeros are read and nothing is written.
     """
 

@@ -114,9 +114,8 @@ MOST_SWAPPED_ROWS = 1024  # above, the last of many tiles may be half empty
 # power limit has 0.5 to 1.5 % more: 593.6 us at 4096 x 14336 x 4096 (M, K, N) where blocks alone
 # took 598.6. At 1024 rows, one tile each, it had 1 % fewer: 149.4 us where they took 147.3.
 FEW_SHARED = 3
-# Rows of tiles whose columns must fill lines: of a [K, N] weight, 256 x 160 took 0.1 % less to 0.7
-# more than 128 x 320 at four shapes where the model has it ahead (37.44 us beside 37.18 at 2048 x
-# 2560 x 2560).
+# Rows of tiles whose columns must fill lines: of a [K, N] weight, 256 x 160 took 0.1 to 0.7 % more
+# than 128 x 320 where the model has it ahead (37.44 us beside 37.18 at 2048 x 2560 x 2560).
 TALL = 256
 
 

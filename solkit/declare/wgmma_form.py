@@ -13,7 +13,7 @@ STAGE_K = 64  # items of k in a stage: rows of 128 bytes, the widest swizzle
 ROWS = 64  # of a warpgroup's product
 WIDEST = 256  # columns of a product, rows of a box
 ROW_ITEMS = 64  # of the longest swizzled row
-EIGHT = 8  # columns of a fragment; items of the shortest row of a box, which has no swizzle
+EIGHT = 8  # columns of a fragment; items of a slice's shortest row, which has no swizzle
 ITEM_BYTES, SUM_BYTES, BARRIER_BYTES = 2, 4, 8
 RESERVED_BYTES = 1024  # of an SM's shared memory, for each block
 MOST_STAGES, MOST_TAIL_STAGES = 20, 2
@@ -87,12 +87,12 @@ class WgmmaForm(NamedTuple):
         return 0 if nk or self.swapped else self.bn % ROW_ITEMS
 
     def stage_bytes(self, *, nk: bool) -> int:
-        """Return the shared memory of a stage: 64 k of x and weight, the last as a line."""
+        """Return the shared memory of a stage: 64 k of x and weight, whole lines of them."""
         filling = -self.last(nk=nk) % ROW_ITEMS
         return (self.bm + self.bn + filling) * STAGE_K * ITEM_BYTES
 
     def slice_columns(self, *, nk: bool) -> int:
-        """Return the columns of a slice, at most 64: parts of what is stored and multiplied."""
+        """Return the columns of a slice, at most 64: all of whole lines, or all of the last."""
         own = self.bn // self.split
         if self.swapped:
             return next(items for items in range(ROW_ITEMS, 0, -EIGHT) if own % items == 0)

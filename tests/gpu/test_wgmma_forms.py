@@ -99,7 +99,7 @@ def examined() -> Iterator[tuple[Kernel, Case]]:
 
     Cases as small as the tool's get a few of the forms alone where the kernel chooses.
     """
-    for form, weight in product(FORMS, LAYOUTS):
+    for form, weight in (*product(FORMS, LAYOUTS), *((form, "kn") for form in OF_LAST_COLUMNS)):
         yield kernel_of(BOTH, form, 1), BOTH.case(ANY, weight)
 
 

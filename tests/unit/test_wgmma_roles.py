@@ -102,6 +102,10 @@ FAULTS: dict[str, tuple[str, type[Warp], str, Callable[..., Any], str]] = {
     "ends while others send to it": (
         "both shared", LoadWarp, "_outlast_others", nothing, "ended|doesn't run"),
     "ends without a wait for its arrival": (
+        "k of two", Warp, "_wait_until_others_run", nothing, "ends without its wait|doesn't run"),
+    "loads, and ends without a wait for its arrival": (
+        "k of two", LoadWarp, "_wait_until_others_run", nothing, "ends without its wait"),
+    "stores, and ends without a wait for its arrival": (
         "k of two", StoreWarp, "_wait_until_others_run", nothing, "ends without its wait"),
     "sends sums to blocks that don't run": (
         "k of four", Warp, "_wait_until_others_run", not_waiting,

@@ -8,11 +8,13 @@ from solkit.declare.wgmma_form import Layout, WgmmaForm
 from solkit.model import Case
 
 ADDED = Product(residual=True)
-# What the kernel can and no case gets: parts of b, with last columns, of both operands, of k.
+# What the kernel can and no case gets: parts of b, last columns among them, and of both operands;
+# last columns where k is split or without others; k of four blocks.
 OTHERS = (
     WgmmaForm(128, 128, cluster_m=2),
     WgmmaForm(128, 160, cluster_m=2),
     WgmmaForm(128, 80, split=2),
+    WgmmaForm(64, 48),
     WgmmaForm(128, 192, cluster_m=2, cluster_n=2),
     WgmmaForm(64, 128, split=4),
     WgmmaForm(64, 64, cluster_m=2, split=2),

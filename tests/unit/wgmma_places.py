@@ -123,33 +123,31 @@ class Operands:
         """Return the addresses [64, 16] at which a product of 64 rows reads a."""
         start = number * 64 * 128
         if self.a_by_k:
-            return by_k(start + quarter * 32, 1024, 64)
-        return by_rows(start + quarter * 16 * 128, 0, 1024, 128, 64)
+            return by_k(start + quarter * 32, 64)
+        return by_rows(start + quarter * 16 * 128, 0, 64)
 
     def b_product(self, quarter: int, *, rest: bool) -> Array:
         """Return the addresses [columns, 16] at which a product reads b."""
         columns = self.form.widths[rest]
         start = self.rest_at if rest else self.b_at
         if self.b_by_k:
-            return by_k(start + quarter * 32, 1024, columns)
-        return by_rows(start + quarter * 16 * 128, STAGE_K * 128, 1024, 128, columns)
+            return by_k(start + quarter * 32, columns)
+        return by_rows(start + quarter * 16 * 128, STAGE_K * 128, columns)
 
 
-def by_k(start: int, stride: int, count: int) -> Array:
-    """Return K-major addresses [count, 16]: rows of 128 bytes, eight an atom, atoms at `stride`."""
+def by_k(start: int, count: int) -> Array:
+    """Return K-major addresses [count, 16]: rows of 128 bytes, one after the other."""
     row, k = np.ogrid[:count, :16]
-    return swizzled(start + row // 8 * stride + row % 8 * 128 + k * 2, 128)
+    return swizzled(start + row * 128 + k * 2, 128)
 
 
-def by_rows(start: int, leading: int, stride: int, row_bytes: int, count: int) -> Array:
-    """Return MN-major addresses [count, 16]: a swizzled row is of rows or columns at one k.
+def by_rows(start: int, leading: int, count: int) -> Array:
+    """Return MN-major addresses [count, 16]: a row of 128 bytes is 64 rows or columns at one k.
 
-    Eight k are an atom, the next eight at `stride`; the next rows or columns at `leading`.
+    The next k follow one after the other; the next rows or columns at `leading`.
     """
     row, k = np.ogrid[:count, :16]
-    items = row_bytes // 2
-    inner = row % items * 2 + row // items * leading
-    return swizzled(start + inner + k % 8 * row_bytes + k // 8 * stride, row_bytes)
+    return swizzled(start + row % 64 * 2 + row // 64 * leading + k * 128, 128)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ class Warp:
         self.group, self.opens = group, opens
         self.at, self.parity = Ring(self.shape.stages), 0
         self.met = 0  # meetings of the cluster when this warp last arrived at one
-        self.waits, self.waited = False, True  # since then
+        self.waits, self.waited = False, True  # since then: has come to its wait, has passed it
 
     def run(self) -> Steps:
         """Yield what the warp waits for, from its beginning to its end."""
