@@ -30,9 +30,11 @@ SECTION = re.compile(r"<!-- step:(\w+):begin -->\n.*?<!-- step:\1:end -->\n", re
 
 
 def step_table(run: Run) -> str:
-    """Return a run's times: a line a shape, a column a kernel, solkit's fastest in bold."""
+    """Return a run's times, a line a shape: solkit's forms, fastest first, and the peer.
+
+    No column a form: most shapes have few of a step's forms, and the table is wider than a page.
+    """
     times: dict[str, dict[str, float]] = {}
-    names: dict[str, None] = {}
     for outcome in run.outcomes:
         if isinstance(outcome, Measured):
             case = outcome.case
@@ -40,24 +42,15 @@ def step_table(run: Run) -> str:
             times.setdefault(f"{extents}, {case.params['weight']}", {})[case.kernel] = (
                 outcome.median_s
             )
-            names[case.kernel] = None
-    columns = [*(name for name in names if name != PEER), PEER]
-    head = ("M x N x K, w", *columns, "fastest / peer")
-    return table(head, [_row(shape, found, columns) for shape, found in times.items()])
+    head = ("M x N x K, w", "forms, fastest first", PEER, "fastest / peer")
+    return table(head, [_row(shape, found) for shape, found in times.items()], words=2)
 
 
-def _row(shape: str, found: dict[str, float], columns: Sequence[str]) -> tuple[str, ...]:
-    least = min(time for name, time in found.items() if name != PEER)
-    cells = (
-        "" if name not in found else _bold(found[name], bold=found[name] == least and name != PEER)
-        for name in columns
-    )
-    return (shape, *cells, f"{least / found[PEER]:.3f}")
-
-
-def _bold(time_s: float, *, bold: bool) -> str:
-    said = units.seconds(time_s)
-    return f"**{said}**" if bold else said
+def _row(shape: str, found: dict[str, float]) -> tuple[str, ...]:
+    forms = sorted((time_s, name) for name, time_s in found.items() if name != PEER)
+    said = [f"{name} {units.seconds(time_s)}" for time_s, name in forms]
+    cells = ", ".join((f"**{said[0]}**", *said[1:]))
+    return (shape, cells, units.seconds(found[PEER]), f"{forms[0][0] / found[PEER]:.3f}")
 
 
 def rendered(page: str) -> str:
